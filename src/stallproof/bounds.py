@@ -1,0 +1,48 @@
+"""The size of a model: how much is explored. Within these bounds a verdict is about all runs, however long."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from stallproof.errors import UsageError
+
+MOST = 255
+"""The largest length or page count a packed state has room for."""
+
+
+class Bounds(NamedTuple):
+    """Every size is in requests, pages or tokens, as its name says."""
+
+    live: int = 3  # requests at once; over time there is no limit
+    gpu_pages: int = 5
+    host_pages: int = 2  # 0: no tier below the GPU
+    page_tokens: int = 1
+    chunk_tokens: int = 2  # the most prefill tokens of one request in one pass
+    max_prompt: int = 3
+    max_output: int = 3
+    cancel: bool = True  # any live request may be cancelled at any time
+    early_stop: bool = True  # any active decode may stop before its longest output
+
+    def checked(self) -> Bounds:
+        """These bounds, or a UsageError that names the first one that makes no sense."""
+        for name, least, most in (
+            ("live", 1, 16),
+            ("gpu_pages", 1, MOST),
+            ("host_pages", 0, MOST),
+            ("page_tokens", 1, MOST),
+            ("chunk_tokens", 1, MOST),
+            ("max_prompt", 1, MOST),
+            ("max_output", 1, MOST),
+        ):
+            value = getattr(self, name)
+            if not least <= value <= most:
+                raise UsageError(
+                    f"{value} is out of range", f"--{name.replace('_', '-')}", f"Give a number from {least} to {most}."
+                )
+        if self.max_prompt + self.max_output > MOST:
+            raise UsageError(
+                f"prompt and output add up to {self.max_prompt + self.max_output} tokens",
+                "--max-prompt, --max-output",
+                f"Keep their sum at or below {MOST}.",
+            )
+        return self

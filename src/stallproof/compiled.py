@@ -1,0 +1,80 @@
+"""Compilation: plain Python functions, compiled by Numba, and the same when interpreted.
+
+``@compiled`` marks a function of the compiled core. With ``NUMBA_DISABLE_JIT=1`` it is the plain
+Python function. Compiled code is cached on disk; Numba's own cache looks only at the file a
+function stands in, so a change in a function it calls would go unseen. Ours is keyed on the source
+of the whole package.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+from numba.core import caching
+from numba.core.config import DISABLE_JIT
+
+INTERPRETED = bool(DISABLE_JIT)
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@cache
+def package_digest() -> str:
+    """A digest of every source file of the package."""
+    digest = hashlib.sha256()
+    root = Path(__file__).parent
+    for path in sorted(root.rglob("*.py")):
+        digest.update(str(path.relative_to(root)).encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+class _PackageCache(caching.FunctionCache):  # type: ignore[misc] # numba has no types
+    """Numba's on-disk cache, stale as soon as any file of the package changes."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self._cache_file = caching.IndexDataCacheFile(
+            cache_path=self._cache_path,
+            filename_base=self._impl.filename_base,
+            source_stamp=(self._impl.locator.get_source_stamp(), package_digest()),
+        )
+
+
+def _compiled(function: F, **options: bool) -> F:
+    if INTERPRETED:
+        return function
+    dispatcher = numba.njit(nogil=True, no_cfunc_wrapper=True, **options)(function)
+    call_template = dispatcher.get_call_template
+
+    def without_literals(arguments: Sequence[Any], keywords: dict[str, Any]) -> Any:
+        # Numba would compile a function again for every constant it is called with.
+        return call_template(tuple(numba.types.unliteral(argument) for argument in arguments), keywords)
+
+    dispatcher.get_call_template = without_literals
+    dispatcher._cache = _PackageCache(function)
+    return dispatcher  # type: ignore[no-any-return]
+
+
+def compiled(function: F) -> F:
+    """Compile ``function`` at its first call, without the interpreter lock, and cache it on disk."""
+    return _compiled(function)
+
+
+def compiled_part(function: F) -> F:
+    """The same for a function that only compiled code calls: no entry from Python, half the compile time."""
+    return _compiled(function, no_cpython_wrapper=True)
+
+
+def compiled_rule(function: F) -> F:
+    """The same for a function that is called through its address, from C or compiled code."""
+    if INTERPRETED:
+        return function
+    dispatcher = numba.njit(nogil=True)(function)
+    dispatcher._cache = _PackageCache(function)
+    return dispatcher  # type: ignore[no-any-return]

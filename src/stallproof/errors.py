@@ -1,0 +1,77 @@
+"""Every error a user can meet.
+
+::
+
+    StallproofError            exit 1
+    +-- UsageError             exit 2   bad input: says where, and what to do
+    |   +-- TraceFormatError            a line of a workload or trace file cannot be read
+    |   +-- UnknownPolicy               no policy of that name
+    |   +-- PoolTooSmall                no request of a workload can ever fit
+    +-- IllegalTransition               an event the lifecycle does not allow; nothing was changed
+    +-- ReplayError                     a recorded trace does not replay: says at which step
+    +-- PageError                       a plan asks the page manager for what it cannot do
+
+The exit code of the command line lives on the exception.
+"""
+
+EXIT_HOLDS = 0
+EXIT_VIOLATED = 1
+EXIT_USAGE = 2
+EXIT_BOUND_REACHED = 3
+
+
+class StallproofError(Exception):
+    """Base of all errors raised on purpose."""
+
+    exit_code = EXIT_VIOLATED
+
+
+class UsageError(StallproofError):
+    """Bad input. ``place`` says where, ``remedy`` what to do about it."""
+
+    exit_code = EXIT_USAGE
+
+    def __init__(self, what: str, place: str = "", remedy: str = "") -> None:
+        self.what, self.place, self.remedy = what, place, remedy
+        where = f"{place}: " if place else ""
+        todo = f" {remedy}" if remedy else ""
+        super().__init__(f"{where}{what}.{todo}")
+
+
+class TraceFormatError(UsageError):
+    """A line of a workload or of a saved trace cannot be read."""
+
+
+class UnknownPolicy(UsageError):
+    """No policy has that name."""
+
+
+class PoolTooSmall(UsageError):
+    """No request of a workload can ever fit the GPU pool."""
+
+
+class IllegalTransition(StallproofError):
+    """The lifecycle does not allow ``event`` in ``phase``. Raised before anything is changed.
+
+    ``request`` is the request's position in its table, ``phase`` and ``event`` are the codes of
+    :class:`stallproof.lifecycle.Phase` and :class:`stallproof.lifecycle.Event`.
+    """
+
+    def __init__(self, request: int, phase: int, event: int) -> None:
+        self.request, self.phase, self.event = request, phase, event
+        super().__init__(request, phase, event)
+
+    def __str__(self) -> str:
+        from stallproof import lifecycle
+
+        phase = lifecycle.Phase(self.phase).label
+        event = lifecycle.Event(self.event).label
+        return f"request {self.request} is {phase}: the lifecycle does not allow the event '{event}'"
+
+
+class ReplayError(StallproofError):
+    """A recorded trace does not replay."""
+
+
+class PageError(StallproofError):
+    """A plan asks the page manager for something it cannot do; no page was moved."""

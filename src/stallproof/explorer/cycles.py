@@ -1,0 +1,132 @@
+"""Eventually-claims: a cycle that leaves the claim unfulfilled for ever, with a step of the system.
+
+The strongly connected components are found by Tarjan's algorithm, compiled: scipy 1.17's never ends
+on a graph with two edges between the same two states, and takes twice as long on any other.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stallproof.compiled import compiled
+from stallproof.explorer.model import SYSTEM_STEP, Bools, Int32s
+from stallproof.explorer.paths import subgraph, topological_order
+from stallproof.explorer.result import StateGraph
+
+UNSEEN = -1
+NOWHERE = -1
+
+
+@compiled
+def strong_components(first: Int32s, target: Int32s) -> Int32s:
+    """Per state, the number of its strongly connected component, counted down from the largest int32.
+
+    Until its component is known, a state holds the earliest visit it is known to lead back to. Every
+    component's number is later than any visit, so the smaller of the two is always the right one.
+    """
+    states = len(first) - 1
+    earliest = np.full(states, UNSEEN, np.int32)
+    visit = np.empty(states, np.int32)
+    next_edge = first[:-1].copy()
+    path = np.empty(states, np.int32)
+    undecided = np.empty(states, np.int32)
+    visits, pending = 0, 0
+    component = np.iinfo(np.int32).max
+    for root in range(states):
+        if earliest[root] != UNSEEN:
+            continue
+        path[0] = root
+        depth = 0
+        while depth >= 0:
+            state = path[depth]
+            if earliest[state] == UNSEEN:
+                earliest[state] = visit[state] = visits
+                visits += 1
+                undecided[pending] = state
+                pending += 1
+            edge = next_edge[state]
+            if edge < first[state + 1]:
+                reached = target[edge]
+                if earliest[reached] == UNSEEN:
+                    depth += 1
+                    path[depth] = reached
+                else:
+                    earliest[state] = min(earliest[state], earliest[reached])
+                    next_edge[state] = edge + 1
+                continue
+            if earliest[state] == visit[state]:
+                while earliest[state] != component:
+                    pending -= 1
+                    earliest[undecided[pending]] = component
+                component -= 1
+            depth -= 1
+    return earliest
+
+
+@compiled
+def refuting_state(first: Int32s, target: Int32s, system: Bools, component: Int32s) -> int:
+    """The first state that is on a cycle with a system step, or ``NOWHERE``."""
+    refuting = np.zeros(len(component), np.bool_)
+    highest = np.iinfo(np.int32).max
+    for state in range(len(component)):
+        for edge in range(first[state], first[state + 1]):
+            if system[edge] and component[target[edge]] == component[state]:
+                refuting[highest - component[state]] = True
+    for state in range(len(component)):
+        if refuting[highest - component[state]]:
+            return state
+    return NOWHERE
+
+
+@compiled
+def shortest_loop(first: Int32s, target: Int32s, system: Bools, start: int) -> Int32s:
+    """The edges of a shortest cycle through ``start`` that has a system step; there must be one.
+
+    Searched breadth first over pairs of a state and whether a system step was taken on the way: the
+    pair's number is twice the state, plus one if so.
+    """
+    came_from = np.full(2 * (len(first) - 1), UNSEEN, np.int32)
+    came_by = np.empty(len(came_from), np.int32)
+    queue = np.empty(len(came_from) + 1, np.int32)
+    queue[0] = 2 * start
+    taken, waiting = 0, 1
+    goal = 2 * start + 1
+    while came_from[goal] == UNSEEN:
+        pair = queue[taken]
+        taken += 1
+        for edge in range(first[pair // 2], first[pair // 2 + 1]):
+            reached = 2 * target[edge] + (1 if system[edge] else pair % 2)
+            if came_from[reached] == UNSEEN:
+                came_from[reached] = pair
+                came_by[reached] = edge
+                queue[waiting] = reached
+                waiting += 1
+    edges = [came_by[goal]]
+    pair = came_from[goal]
+    while pair != 2 * start:
+        edges.append(came_by[pair])
+        pair = came_from[pair]
+    return np.array(edges[::-1])
+
+
+def unfulfilled_loop(graph: StateGraph, claim: int) -> list[int] | None:
+    """The edge ids of a cycle that refutes the eventually-claim of bit ``claim``; ``None``: there is none.
+
+    It starts at the least deep state (of these, the first found) on any such cycle, and no such
+    cycle through that state is shorter.
+    """
+    keep = (graph.facts & np.uint64(1 << claim)) != 0
+    if not keep.any():
+        return None
+    inside = np.ones(graph.states, np.bool_)
+    inside[topological_order(graph.first_edge, graph.target, keep)] = False
+    if not inside.any():
+        return None
+    first, target, edges = subgraph(graph.first_edge, graph.target, keep, inside)
+    system = (graph.facts[edges] >> np.uint64(SYSTEM_STEP)) != 0
+    if not system.any():
+        return None
+    start = refuting_state(first, target, system, strong_components(first, target))
+    if start == NOWHERE:
+        return None
+    return [int(edge) for edge in edges[shortest_loop(first, target, system, start)]]

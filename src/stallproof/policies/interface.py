@@ -1,0 +1,144 @@
+"""What a policy is: a set of small rules that the pass asks, and the claims it makes.
+
+Every rule gets the same arguments: the request table, the tiers, the plan so far, the row of the
+*requester* (the request whose pages do not fit) and the tokens it wants to compute. A rule reads
+them and changes nothing. A :func:`victim` rule answers with a row, or NOBODY; a :func:`decision`
+rule answers yes or no.
+
+A rule is compiled on its own and called through its address, so that another policy needs no new
+compilation of the pass or the explorer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numba
+from numba import types
+from numba.core import cgutils
+from numba.experimental.function_type import FunctionModel
+from numba.extending import NativeValue, register_model, typeof_impl, unbox
+
+from stallproof.compiled import INTERPRETED, compiled_rule
+from stallproof.plan import Plan, new_plan
+from stallproof.requests import Requests, new_requests
+from stallproof.tiers import Tiers, new_tiers
+
+VictimRule = Callable[[Requests, Tiers, Plan, int, int], int]
+DecisionRule = Callable[[Requests, Tiers, Plan, int, int], bool]
+
+
+class _RuleType(types.FunctionType):  # type: ignore[misc] # numba has no types
+    """Numba's first-class function type; only taking it from a Python object is our own, since Numba's is slow."""
+
+
+register_model(_RuleType)(FunctionModel)
+
+
+class _CompiledRule:
+    """A rule with its machine code's addresses; compiled when first asked for them."""
+
+    def __init__(self, function: Callable[..., Any], rule_type: _RuleType) -> None:
+        self.function = function
+        self.rule_type = rule_type
+        self.dispatcher = compiled_rule(function)
+        self.__doc__ = function.__doc__
+        self.__name__ = function.__name__
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.function(*arguments)
+
+    @cached_property
+    def _code(self) -> Any:
+        return self.dispatcher.get_compile_result(self.rule_type.signature)  # type: ignore[attr-defined]
+
+    @cached_property
+    def c_address(self) -> int:
+        return int(self._code.library.get_pointer_to_function(self._code.fndesc.llvm_cfunc_wrapper_name))
+
+    @cached_property
+    def jit_address(self) -> int:
+        return int(self._code.library.get_pointer_to_function(self._code.fndesc.llvm_func_name))
+
+
+@typeof_impl.register(_CompiledRule)
+def _typeof_rule(rule: _CompiledRule, _context: Any) -> _RuleType:
+    return rule.rule_type
+
+
+@unbox(_RuleType)
+def _unbox_rule(rule_type: _RuleType, rule: Any, c: Any) -> NativeValue:
+    value = cgutils.create_struct_proxy(rule_type)(c.context, c.builder)
+    for attribute, field in (("c_address", "c_addr"), ("jit_address", "jit_addr")):
+        address = c.pyapi.object_getattr_string(rule, attribute)
+        setattr(value, field, c.pyapi.long_as_voidptr(address))
+        c.pyapi.decref(address)
+    value.py_addr = c.builder.ptrtoint(rule, c.context.get_value_type(types.voidptr))
+    return NativeValue(value._getvalue())
+
+
+_ARGUMENTS = (
+    numba.typeof(new_requests(1)),
+    numba.typeof(new_tiers(1, 1, 1)),
+    numba.typeof(new_plan(1)),
+    types.int64,
+    types.int64,
+)
+_VICTIM = _RuleType(types.int64(*_ARGUMENTS))
+_DECISION = _RuleType(types.boolean(*_ARGUMENTS))
+
+
+def victim(function: VictimRule) -> VictimRule:
+    """A rule that answers with the row of a victim, or NOBODY."""
+    return function if INTERPRETED else _CompiledRule(function, _VICTIM)
+
+
+def decision(function: DecisionRule) -> DecisionRule:
+    """A rule that answers yes or no."""
+    return function if INTERPRETED else _CompiledRule(function, _DECISION)
+
+
+class Rules(NamedTuple):
+    """The questions a pass asks, in the order of ``rules.md``. The requester is as in the module's text."""
+
+    worth_resuming: DecisionRule  # H1: may this suspended request take its pages back now?
+    worth_giving_up: DecisionRule  # R7: is anybody at all to be given up for the requester?
+    victim_to_suspend: VictimRule  # H2: whom a decode suspends
+    victim_to_pause_for_decode: VictimRule  # H3: whom a decode recompute-pauses
+    suspends_itself: DecisionRule  # H4: does a decode that found no way suspend itself?
+    victim_to_pause_for_prefill: VictimRule  # K1-K5: whom a prefill recompute-pauses
+    keeps_freed_pages: DecisionRule  # K6: does the context phase end after a victim?
+    lets_nobody_pass: DecisionRule  # R4: does the context phase end at this blocked request?
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A named set of rules.
+
+    Every property is checked. A policy claims them all but those in ``unclaimed``; only a claimed
+    one that fails makes the verdict `violated`.
+    """
+
+    name: str
+    summary: str
+    rules: Rules
+    unclaimed: frozenset[str] = frozenset()
+
+    def changed(self, name: str, summary: str, **rules: Any) -> Policy:
+        """This policy with some rules replaced, under a new name."""
+        return replace(self, name=name, summary=summary, rules=self.rules._replace(**rules))
+
+
+@decision
+def yes(requests: Requests, tiers: Tiers, plan: Plan, requester: int, tokens: int) -> bool:  # noqa: ARG001 # a rule's arguments
+    """Always."""
+    return True
+
+
+@decision
+def no(requests: Requests, tiers: Tiers, plan: Plan, requester: int, tokens: int) -> bool:  # noqa: ARG001 # a rule's arguments
+    """Never."""
+    return False

@@ -1,0 +1,121 @@
+"""The table of requests: one column a field, one row a request, rows in arrival order.
+
+A request knows ``tokens`` (its prompt and what it has generated so far). It first computes all of
+them, chunk by chunk (prefill); the last one yields the next token. From then on it decodes: it
+computes the newest token, which yields another, until none is left to generate. So while it
+decodes, ``computed == tokens - 1``. A recompute-pause sets ``computed`` to zero and keeps
+``tokens``: the replay is the prompt and all generated tokens, from position 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from stallproof.compiled import compiled
+from stallproof.lifecycle import Phase
+
+Column = npt.NDArray[Any]
+
+WAITING, ACTIVE, SUSPENDED, RECOMPUTE_PAUSED = (
+    int(Phase.WAITING),
+    int(Phase.ACTIVE),
+    int(Phase.SUSPENDED),
+    int(Phase.RECOMPUTE_PAUSED),
+)
+NEW, FINISHED = int(Phase.NEW), int(Phase.FINISHED)
+
+NOT_SUSPENDED = 0
+"""``suspension`` of a request that is not suspended."""
+
+NOBODY = -1
+"""The row number that stands for no request."""
+
+
+class Requests(NamedTuple):
+    """Struct of arrays, each of shape (rows,). A row that is new or finished is empty."""
+
+    phase: Column  # int8, a Phase
+    decoding: Column  # int8, 1 once its prefill is complete and has yielded a token
+    tokens: Column  # int64 tokens known: prompt plus generated so far
+    output_left: Column  # int64 tokens it may still generate; the pass never looks at it
+    computed: Column  # int64 tokens whose keys and values are in its pages
+    gpu_pages: Column  # int64 pages it has on the GPU
+    host_pages: Column  # int64 pages it has on the host
+    suspension: Column  # int64 how late it was suspended: 1 is the oldest suspension, NOT_SUSPENDED none
+
+
+def new_requests(rows: int) -> Requests:
+    """A table of ``rows`` empty rows."""
+    return Requests(
+        phase=np.zeros(rows, np.int64),
+        decoding=np.zeros(rows, np.int64),
+        tokens=np.zeros(rows, np.int64),
+        output_left=np.zeros(rows, np.int64),
+        computed=np.zeros(rows, np.int64),
+        gpu_pages=np.zeros(rows, np.int64),
+        host_pages=np.zeros(rows, np.int64),
+        suspension=np.zeros(rows, np.int64),
+    )
+
+
+@compiled
+def live(requests: Requests, r: int) -> bool:
+    """Has arrived and not finished."""
+    return WAITING <= requests.phase[r] <= RECOMPUTE_PAUSED
+
+
+@compiled
+def started(requests: Requests, r: int) -> bool:
+    """Has computed at least one token since it arrived or was last recompute-paused."""
+    return requests.computed[r] > 0
+
+
+@compiled
+def copy_row(source: Requests, s: int, target: Requests, t: int) -> None:
+    """Copy row ``s`` of ``source`` over row ``t`` of ``target``."""
+    target.phase[t] = source.phase[s]
+    target.decoding[t] = source.decoding[s]
+    target.tokens[t] = source.tokens[s]
+    target.output_left[t] = source.output_left[s]
+    target.computed[t] = source.computed[s]
+    target.gpu_pages[t] = source.gpu_pages[s]
+    target.host_pages[t] = source.host_pages[s]
+    target.suspension[t] = source.suspension[s]
+
+
+@compiled
+def copy_requests(source: Requests, target: Requests) -> None:
+    """Copy every row of ``source`` over ``target``, which has as many."""
+    for r in range(len(source.phase)):
+        copy_row(source, r, target, r)
+
+
+@compiled
+def same_row(one: Requests, other: Requests, r: int) -> bool:
+    """Row ``r`` is equal in both tables."""
+    return (
+        one.phase[r] == other.phase[r]
+        and one.decoding[r] == other.decoding[r]
+        and one.tokens[r] == other.tokens[r]
+        and one.output_left[r] == other.output_left[r]
+        and one.computed[r] == other.computed[r]
+        and one.gpu_pages[r] == other.gpu_pages[r]
+        and one.host_pages[r] == other.host_pages[r]
+        and one.suspension[r] == other.suspension[r]
+    )
+
+
+@compiled
+def clear_row(requests: Requests, r: int, phase: int) -> None:
+    """Empty row ``r``, leaving it in ``phase`` (new or finished)."""
+    requests.phase[r] = phase
+    requests.decoding[r] = 0
+    requests.tokens[r] = 0
+    requests.output_left[r] = 0
+    requests.computed[r] = 0
+    requests.gpu_pages[r] = 0
+    requests.host_pages[r] = 0
+    requests.suspension[r] = NOT_SUSPENDED

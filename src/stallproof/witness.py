@@ -1,0 +1,172 @@
+"""What one step did, seen from outside: the plan replayed, operation by operation, over the state before it.
+
+The properties judge a :class:`Step`. For each request that the step gave up, the replay notes what
+was true at that moment: whether the requester fitted, what the victim's loss brought, who else
+could have been taken.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from stallproof.candidates import available_without_candidates, is_candidate, pages_gained
+from stallproof.compiled import compiled, compiled_part
+from stallproof.lifecycle import ILLEGAL, NEXT_PHASE
+from stallproof.plan import SELF, Plan, new_plan
+from stallproof.requests import (
+    ACTIVE,
+    NOBODY,
+    Column,
+    Requests,
+    copy_requests,
+    new_requests,
+)
+from stallproof.tiers import (
+    RECOMPUTE_PAUSE,
+    RESUME,
+    SCHEDULE,
+    SUSPEND,
+    Tiers,
+    apply,
+    available,
+    copy_tiers,
+    missing_pages,
+    new_tiers,
+)
+
+
+class GiveUps(NamedTuple):
+    """One row for each request given up for another one, at the moment it was; ``count[0]`` rows are valid."""
+
+    count: Column  # int64 (1,)
+    event: Column  # int64 suspend or recompute-pause
+    victim: Column  # int64 row
+    requester: Column  # int64 row
+    phase: Column  # int64 the victim's phase before
+    lawful: Column  # int64 1 if the victim was a candidate of the requester
+    missing: Column  # int64 GPU pages the requester lacked
+    available: Column  # int64 GPU pages it could get without this victim
+    available_after: Column  # int64 and after it was given up
+    reachable: Column  # int64 GPU pages it could get if every candidate were given up
+    active_passed_over: Column  # int64 1 if an active candidate, whose loss would have made room, was there
+
+
+class Step(NamedTuple):
+    """One transition of the system: a pass with its tokens, or one move of the environment.
+
+    ``before`` and ``after`` have the same rows; a request that finished or was cancelled still has
+    its row in ``after``. The columns below ``plan`` are filled by :func:`replay`.
+    """
+
+    before: Requests
+    tiers_before: Tiers
+    after: Requests
+    tiers: Tiers
+    plan: Plan
+    is_pass: Column  # int64 (1,) 1 if the system moved, 0 if the environment did
+    legal: Column  # int64 (1,) 1 if every operation was legal, and together they lead from before to after
+    give_ups: GiveUps
+    replayed: Requests
+    replayed_tiers: Tiers
+    scheduled: Column  # int64 (rows,) as the replay meets it
+    tokens: Column  # int64 (rows,) tokens each request wants to compute if it is scheduled
+
+
+def new_step(rows: int, gpu_pages: int, host_pages: int, page_tokens: int) -> Step:
+    """Room for one step over a table of ``rows`` rows and two tiers."""
+    plan = new_plan(rows)
+    most = len(plan.event)
+
+    def flags() -> Column:
+        return np.zeros(most, np.int64)
+
+    def numbers() -> Column:
+        return np.zeros(most, np.int64)
+
+    return Step(
+        before=new_requests(rows),
+        tiers_before=new_tiers(gpu_pages, host_pages, page_tokens),
+        after=new_requests(rows),
+        tiers=new_tiers(gpu_pages, host_pages, page_tokens),
+        plan=plan,
+        is_pass=np.zeros(1, np.int64),
+        legal=np.zeros(1, np.int64),
+        give_ups=GiveUps(
+            count=np.zeros(1, np.int64),
+            event=flags(),
+            victim=numbers(),
+            requester=numbers(),
+            phase=flags(),
+            lawful=flags(),
+            missing=numbers(),
+            available=numbers(),
+            available_after=numbers(),
+            reachable=numbers(),
+            active_passed_over=flags(),
+        ),
+        replayed=new_requests(rows),
+        replayed_tiers=new_tiers(gpu_pages, host_pages, page_tokens),
+        scheduled=np.zeros(rows, np.int64),
+        tokens=np.zeros(rows, np.int64),
+    )
+
+
+@compiled
+def replay(step: Step, chunk_tokens: int) -> None:
+    """Replay the plan of ``step`` from ``before``; fill ``legal`` and ``give_ups``."""
+    copy_requests(step.before, step.replayed)
+    copy_tiers(step.tiers_before, step.replayed_tiers)
+    step.scheduled[:] = 0
+    step.give_ups.count[0] = 0
+    step.legal[0] = 0
+    for r in range(len(step.tokens)):
+        step.tokens[r] = min(chunk_tokens, step.before.tokens[r] - step.before.computed[r])
+    for k in range(step.plan.operations[0]):
+        event, r, requester = step.plan.event[k], step.plan.request[k], step.plan.requester[k]
+        if NEXT_PHASE[step.replayed.phase[r], event] == ILLEGAL:
+            return
+        gives_up = (event == SUSPEND or event == RECOMPUTE_PAUSE) and requester >= 0
+        if gives_up:
+            _note_victim(step, event, r, requester)
+        apply(step.replayed, step.replayed_tiers, event, r, step.plan.amount[k])
+        if gives_up:
+            last = step.give_ups.count[0] - 1
+            step.give_ups.available_after[last] = available(step.replayed, step.replayed_tiers, requester)
+        if event == SCHEDULE:
+            step.scheduled[r] = step.plan.amount[k]
+    for r in range(len(step.after.phase)):
+        if (
+            step.replayed.phase[r] != step.after.phase[r]
+            or step.replayed.gpu_pages[r] != step.after.gpu_pages[r]
+            or step.replayed.host_pages[r] != step.after.host_pages[r]
+        ):
+            return
+    step.legal[0] = 1
+
+
+@compiled_part
+def _note_victim(step: Step, event: int, victim: int, requester: int) -> None:
+    requests, tiers, notes = step.replayed, step.replayed_tiers, step.give_ups
+    k = notes.count[0]
+    notes.count[0] = k + 1
+    notes.event[k] = event
+    notes.victim[k] = victim
+    notes.requester[k] = requester
+    notes.phase[k] = requests.phase[victim]
+    notes.lawful[k] = is_candidate(requests, step.scheduled, requester, victim)
+    notes.missing[k] = missing_pages(requests, tiers, requester, step.tokens[requester])
+    notes.available[k] = available(requests, tiers, requester)
+    notes.reachable[k] = available_without_candidates(requests, tiers, step.scheduled, requester)
+    notes.active_passed_over[k] = 0
+    if requests.phase[victim] != ACTIVE:
+        for v in range(requester + 1, len(requests.phase)):
+            if (
+                requests.phase[v] == ACTIVE
+                and is_candidate(requests, step.scheduled, requester, v)
+                and pages_gained(requests, tiers, requester, v) > 0
+            ):
+                notes.active_passed_over[k] = 1
+
+
