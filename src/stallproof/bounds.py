@@ -22,6 +22,7 @@ class Bounds(NamedTuple):
     max_output: int = 3
     cancel: bool = True  # any live request may be cancelled at any time
     early_stop: bool = True  # any active decode may stop before its longest output
+    every_output: bool = False  # requests arrive with every output length, even where early stop makes them redundant
 
     def checked(self) -> Bounds:
         """These bounds, or a UsageError that names the first one that makes no sense."""

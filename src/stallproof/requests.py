@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from stallproof.compiled import compiled
+from stallproof.compiled import compiled_in_place
 from stallproof.lifecycle import Phase
 
 Column = npt.NDArray[Any]
@@ -61,19 +61,19 @@ def new_requests(rows: int) -> Requests:
     )
 
 
-@compiled
+@compiled_in_place
 def live(requests: Requests, r: int) -> bool:
     """Has arrived and not finished."""
     return WAITING <= requests.phase[r] <= RECOMPUTE_PAUSED
 
 
-@compiled
+@compiled_in_place
 def started(requests: Requests, r: int) -> bool:
     """Has computed at least one token since it arrived or was last recompute-paused."""
     return requests.computed[r] > 0
 
 
-@compiled
+@compiled_in_place
 def copy_row(source: Requests, s: int, target: Requests, t: int) -> None:
     """Copy row ``s`` of ``source`` over row ``t`` of ``target``."""
     target.phase[t] = source.phase[s]
@@ -86,29 +86,14 @@ def copy_row(source: Requests, s: int, target: Requests, t: int) -> None:
     target.suspension[t] = source.suspension[s]
 
 
-@compiled
+@compiled_in_place
 def copy_requests(source: Requests, target: Requests) -> None:
     """Copy every row of ``source`` over ``target``, which has as many."""
     for r in range(len(source.phase)):
         copy_row(source, r, target, r)
 
 
-@compiled
-def same_row(one: Requests, other: Requests, r: int) -> bool:
-    """Row ``r`` is equal in both tables."""
-    return (
-        one.phase[r] == other.phase[r]
-        and one.decoding[r] == other.decoding[r]
-        and one.tokens[r] == other.tokens[r]
-        and one.output_left[r] == other.output_left[r]
-        and one.computed[r] == other.computed[r]
-        and one.gpu_pages[r] == other.gpu_pages[r]
-        and one.host_pages[r] == other.host_pages[r]
-        and one.suspension[r] == other.suspension[r]
-    )
-
-
-@compiled
+@compiled_in_place
 def clear_row(requests: Requests, r: int, phase: int) -> None:
     """Empty row ``r``, leaving it in ``phase`` (new or finished)."""
     requests.phase[r] = phase

@@ -7,7 +7,7 @@ and say when to stop; the ladders around them are here.
 
 from __future__ import annotations
 
-from stallproof.compiled import compiled
+from stallproof.compiled import compiled_in_place
 from stallproof.plan import SELF, Plan, Rule, clear, perform
 from stallproof.policies.interface import Rules
 from stallproof.requests import ACTIVE, NOBODY, RECOMPUTE_PAUSED, SUSPENDED, WAITING, Requests, live
@@ -45,7 +45,7 @@ K5_WAIT, K6_KEEP_FREED_PAGES = int(Rule.K5_WAIT), int(Rule.K6_KEEP_FREED_PAGES)
 R4_NO_BYPASS, R7_NOBODY_IN_VAIN = int(Rule.R4_NO_BYPASS), int(Rule.R7_NOBODY_IN_VAIN)
 
 
-@compiled
+@compiled_in_place
 def schedule(requests: Requests, tiers: Tiers, rules: Rules, chunk_tokens: int, plan: Plan) -> None:
     """Decide one pass: change phases and page counts, and write down every decision in ``plan``.
 
@@ -57,7 +57,7 @@ def schedule(requests: Requests, tiers: Tiers, rules: Rules, chunk_tokens: int, 
     context_phase(requests, tiers, rules, chunk_tokens, plan)
 
 
-@compiled
+@compiled_in_place
 def generation_phase(requests: Requests, tiers: Tiers, rules: Rules, plan: Plan) -> None:
     """H1-H5: every decode, in arrival order, up to an end that moves to each request it suspends."""
     end = len(requests.phase)
@@ -75,7 +75,7 @@ def generation_phase(requests: Requests, tiers: Tiers, rules: Rules, plan: Plan)
         r += 1
 
 
-@compiled
+@compiled_in_place
 def context_phase(requests: Requests, tiers: Tiers, rules: Rules, chunk_tokens: int, plan: Plan) -> None:
     """K1-K7: every prefill, in arrival order, a chunk each; one victim at most if the policy keeps its pages."""
     for r in range(len(requests.phase)):
@@ -98,19 +98,19 @@ def context_phase(requests: Requests, tiers: Tiers, rules: Rules, chunk_tokens: 
                 return
 
 
-@compiled
+@compiled_in_place
 def wants_to_decode(requests: Requests, plan: Plan, r: int) -> bool:
     """Is a decode that this pass has neither scheduled nor given up."""
     return live(requests, r) and requests.decoding[r] == 1 and not plan.given_up[r]
 
 
-@compiled
+@compiled_in_place
 def wants_to_prefill(requests: Requests, plan: Plan, r: int) -> bool:
     """Has prompt or replay tokens to compute, and this pass has not given it up."""
     return live(requests, r) and requests.decoding[r] == 0 and not plan.given_up[r]
 
 
-@compiled
+@compiled_in_place
 def fits(requests: Requests, tiers: Tiers, rules: Rules, plan: Plan, r: int, tokens: int) -> bool:
     """H1: resume if suspended, then take the pages of ``tokens`` more tokens; each step all or nothing.
 
@@ -134,7 +134,7 @@ def fits(requests: Requests, tiers: Tiers, rules: Rules, plan: Plan, r: int, tok
     return True
 
 
-@compiled
+@compiled_in_place
 def make_room(requests: Requests, tiers: Tiers, plan: Plan, r: int, pages: int) -> bool:
     """Free ``pages`` GPU pages for ``r`` by migrating held pages, oldest suspension first; or move nothing at all."""
     if pages > available(requests, tiers, r):
@@ -146,7 +146,7 @@ def make_room(requests: Requests, tiers: Tiers, plan: Plan, r: int, pages: int) 
     return True
 
 
-@compiled
+@compiled_in_place
 def make_way_for_decode(requests: Requests, tiers: Tiers, rules: Rules, plan: Plan, r: int, end: int) -> tuple[bool, int]:
     """H2 and H3: suspend, and then recompute-pause, newer requests until decode ``r`` fits. Returns (fits, end)."""
     if not rules.worth_giving_up(requests, tiers, plan, r, 1):
@@ -164,7 +164,7 @@ def make_way_for_decode(requests: Requests, tiers: Tiers, rules: Rules, plan: Pl
     return True, end
 
 
-@compiled
+@compiled_in_place
 def suspend_until_decode_fits(
     requests: Requests, tiers: Tiers, rules: Rules, plan: Plan, r: int, end: int
 ) -> tuple[bool, int]:
@@ -180,7 +180,7 @@ def suspend_until_decode_fits(
             return True, end
 
 
-@compiled
+@compiled_in_place
 def suspend_itself(requests: Requests, tiers: Tiers, rules: Rules, plan: Plan, r: int) -> None:
     """H4: a decode that found no way suspends itself, if it is active and the policy says so."""
     if requests.phase[r] == ACTIVE and rules.suspends_itself(requests, tiers, plan, r, 1):
@@ -188,7 +188,7 @@ def suspend_itself(requests: Requests, tiers: Tiers, rules: Rules, plan: Plan, r
         plan.fired[H4_SUSPEND_ITSELF] += 1
 
 
-@compiled
+@compiled_in_place
 def victim_for_prefill(requests: Requests, tiers: Tiers, rules: Rules, plan: Plan, r: int, tokens: int) -> int:
     """K1-K5 and R7: whom prefill ``r`` recompute-pauses, or NOBODY. K7: the context phase suspends nobody."""
     if not rules.worth_giving_up(requests, tiers, plan, r, tokens):
@@ -197,7 +197,7 @@ def victim_for_prefill(requests: Requests, tiers: Tiers, rules: Rules, plan: Pla
     return rules.victim_to_pause_for_prefill(requests, tiers, plan, r, tokens)
 
 
-@compiled
+@compiled_in_place
 def recompute_pause(
     requests: Requests,
     tiers: Tiers,
@@ -218,7 +218,7 @@ def recompute_pause(
     perform(requests, tiers, plan, RECOMPUTE_PAUSE, victim, 0, requester)
 
 
-@compiled
+@compiled_in_place
 def compute(requests: Requests, tiers: Tiers, plan: Plan) -> int:
     """The forward step's effect: scheduled tokens are computed, a complete request yields a token, a done one finishes.
 

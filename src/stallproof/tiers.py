@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stallproof.compiled import compiled
+from stallproof.compiled import compiled_in_place
 from stallproof.lifecycle import Event, next_phase
 from stallproof.requests import NOBODY, NOT_SUSPENDED, SUSPENDED, Column, Requests
 
@@ -48,7 +48,7 @@ def new_tiers(gpu_pages: int, host_pages: int, page_tokens: int) -> Tiers:
     return Tiers(page_tokens, capacity, capacity.copy(), np.zeros(2, np.int64))
 
 
-@compiled
+@compiled_in_place
 def copy_tiers(source: Tiers, target: Tiers) -> None:
     """Copy the counts of ``source`` over ``target``, whose capacities are the same."""
     for tier in range(2):
@@ -56,25 +56,25 @@ def copy_tiers(source: Tiers, target: Tiers) -> None:
         target.held[tier] = source.held[tier]
 
 
-@compiled
+@compiled_in_place
 def pages_for(tokens: int, page_tokens: int) -> int:
     """Pages that ``tokens`` tokens of one request fill, the last one perhaps in part."""
     return (tokens + page_tokens - 1) // page_tokens
 
 
-@compiled
+@compiled_in_place
 def peak_pages(tokens: int, output_left: int, page_tokens: int) -> int:
     """The most pages a request will ever hold: the last token it generates is never computed."""
     return pages_for(tokens + output_left - 1, page_tokens)
 
 
-@compiled
+@compiled_in_place
 def has_lower_tier(tiers: Tiers) -> bool:
     """A tier below the GPU exists."""
     return tiers.capacity[HOST] > 0
 
 
-@compiled
+@compiled_in_place
 def available(requests: Requests, tiers: Tiers, r: int) -> int:
     """GPU pages request ``r`` could get without giving anybody up (``rules.md``, "Words")."""
     held_by_others = tiers.held[GPU]
@@ -83,13 +83,13 @@ def available(requests: Requests, tiers: Tiers, r: int) -> int:
     return tiers.free[GPU] + min(held_by_others, tiers.free[HOST])
 
 
-@compiled
+@compiled_in_place
 def missing_pages(requests: Requests, tiers: Tiers, r: int, tokens: int) -> int:
     """GPU pages request ``r`` lacks to compute ``tokens`` more tokens; pages it has on the host count as lacking."""
     return pages_for(requests.computed[r] + tokens, tiers.page_tokens) - requests.gpu_pages[r]
 
 
-@compiled
+@compiled_in_place
 def oldest_suspension(requests: Requests, but: int) -> int:
     """The request that was suspended first of those that still hold a GPU page, ``but`` excepted; or NOBODY."""
     oldest = NOBODY
@@ -100,7 +100,7 @@ def oldest_suspension(requests: Requests, but: int) -> int:
     return oldest
 
 
-@compiled
+@compiled_in_place
 def _release_everything(requests: Requests, tiers: Tiers, r: int) -> None:
     if requests.phase[r] == SUSPENDED:
         tiers.held[GPU] -= requests.gpu_pages[r]
@@ -112,7 +112,7 @@ def _release_everything(requests: Requests, tiers: Tiers, r: int) -> None:
     requests.suspension[r] = NOT_SUSPENDED
 
 
-@compiled
+@compiled_in_place
 def apply(requests: Requests, tiers: Tiers, event: int, r: int, pages: int) -> None:
     """Carry out one lifecycle event on the counts. Nothing else changes a phase or moves a page.
 

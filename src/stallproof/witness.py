@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stallproof.candidates import available_without_candidates, is_candidate, pages_gained
-from stallproof.compiled import compiled, compiled_part
+from stallproof.compiled import compiled_in_place, compiled_part
 from stallproof.lifecycle import ILLEGAL, NEXT_PHASE
 from stallproof.plan import SELF, Plan, new_plan
 from stallproof.requests import (
@@ -113,7 +113,7 @@ def new_step(rows: int, gpu_pages: int, host_pages: int, page_tokens: int) -> St
     )
 
 
-@compiled
+@compiled_in_place
 def replay(step: Step, chunk_tokens: int) -> None:
     """Replay the plan of ``step`` from ``before``; fill ``legal`` and ``give_ups``."""
     copy_requests(step.before, step.replayed)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+
 from stallproof.claims import Claim, Kind
 from stallproof.compiled import compiled
-from stallproof.explorer import SYSTEM_STEP, Successors
+from stallproof.explorer import Successors
 
 
 def claim(name: str, kind: Kind) -> Claim:
@@ -41,7 +42,8 @@ class TableModel:
         self.edges = sorted(enumerate(edges), key=lambda numbered: numbered[1][0])
 
     def row(self, node: int) -> np.ndarray:
-        return np.array([node >> 2 * word & (3 if word < self.words - 1 else -1) for word in range(self.words)], np.uint64)
+        last = self.words - 1
+        return np.array([node >> 2 * word & (-1 if word == last else 3) for word in range(self.words)], np.uint64)
 
     def node(self, row: np.ndarray) -> int:
         return sum(int(value) << 2 * word for word, value in enumerate(row))
@@ -85,7 +87,7 @@ def expand_tokens(rows, processes, tokens, skipper, source, label, row, facts):
         held = 0
         for process in range(processes):
             at = state >> np.uint64(3 * process) & FIELD
-            if at == HOLDING or at == WORKING:
+            if at in (HOLDING, WORKING):
                 held += 1
         for process in range(processes):
             shift = np.uint64(3 * process)
@@ -123,6 +125,3 @@ class Tokens:
         row, facts = np.empty((room, self.words), np.uint64), np.empty(room, np.uint64)
         made = expand_tokens(rows, self.processes, self.tokens, self.skipper, source, label, row, facts)
         return Successors(source[:made], label[:made], row[:made], facts[:made], np.array([made]))
-
-
-assert SYSTEM_STEP == 63

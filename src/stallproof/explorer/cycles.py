@@ -1,7 +1,7 @@
 """Eventually-claims: a cycle that leaves the claim unfulfilled for ever, with a step of the system.
 
 The strongly connected components are found by Tarjan's algorithm, compiled: scipy 1.17's never ends
-on a graph with two edges between the same two states, and takes twice as long on any other.
+on a graph with two edges from one state to another, and is slower on the rest.
 """
 
 from __future__ import annotations

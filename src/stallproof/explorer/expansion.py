@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
@@ -17,7 +17,7 @@ AHEAD = 2
 
 def expand(
     model: Model, states: StateSet, begin: int, end: int, chunk_rows: int, threads: int, pool: ThreadPoolExecutor
-) -> Iterator[tuple[int, int, Successors]]:
+) -> Generator[tuple[int, int, Successors], None, None]:
     """The chunks of states ``begin`` to ``end``, in order: first state, end, successors."""
     chunks = [(at, min(at + chunk_rows, end)) for at in range(begin, end, chunk_rows)]
     if threads == 1 or len(chunks) == 1:

@@ -48,7 +48,7 @@ def subgraph(
     Returns ``first_edge`` and ``target`` in new numbers, then the edges' ids.
     """
     number = np.full(len(inside), -1, np.int32)
-    members = np.empty(np.sum(inside), np.int32)
+    members = np.empty(int(np.sum(inside)), np.int32)
     count = 0
     room = 0
     for state in range(len(inside)):

@@ -45,6 +45,8 @@ def explore(
             raise UsageError(f"{name} is {value}", remedy="It must be at least 1.")
     if len(model.claims) > MAX_CLAIMS:
         raise UsageError(f"{len(model.claims)} claims", remedy=f"A model can have {MAX_CLAIMS}.")
+    if len({claim.name for claim in model.claims}) < len(model.claims):
+        raise UsageError("two claims have the same name", remedy="Findings are kept by name.")
 
     began = perf_counter()
     workers = threads or os.cpu_count() or 1

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from stallproof.compiled import compiled
+from stallproof.compiled import compiled, compiled_part
 from stallproof.explorer.model import Int32s, UInt64s
 from stallproof.explorer.result import NO_STATE
 
@@ -35,7 +35,7 @@ def home(rows: UInt64s, i: int) -> np.int64:
     return np.int64(mixed & LOW_HALF)
 
 
-@compiled
+@compiled_part
 def same(rows: UInt64s, i: int, others: UInt64s, j: int) -> bool:
     """Whether two rows are equal in every word."""
     for word in range(rows.shape[1]):  # noqa: SIM110 # compiled to a plain loop
