@@ -63,7 +63,7 @@ def _compiled(function: F, **options: bool) -> F:
 
 def compiled(function: F) -> F:
     """Compile ``function`` at its first call, without the interpreter lock, and cache it on disk."""
-    return _compiled(function)
+    return _compiled(function, _nrt=True)  # said aloud: what Numba is not told it inherits from the caller
 
 
 def compiled_in_place(function: F) -> F:
