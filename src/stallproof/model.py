@@ -13,13 +13,14 @@ GPU allow. ``every_output`` lets every output length arrive; the verdicts are th
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from stallproof.bounds import MOST, Bounds
 from stallproof.claims import Claim
+from stallproof.claims import Kind as ClaimKind
 from stallproof.compiled import compiled_in_place
 from stallproof.explorer import SYSTEM_STEP, Successors
 from stallproof.plan import SELF, Rule, clear, perform
@@ -264,9 +265,23 @@ class LifecycleModel:
         self.policy, self.bounds = policy, bounds.checked()
         self.words = bounds.live
         self.claims: tuple[Claim, ...] = PROPERTIES
-        self.applicable = tuple(bounds.host_pages > 0 or claim.name not in NEEDS_HOST_TIER for claim in PROPERTIES)
+        self.applicable = tuple(self._applies(claim) for claim in PROPERTIES)
         outputs = 1 if bounds.early_stop and not bounds.every_output else bounds.max_output
         self.most_successors = 1 + bounds.max_prompt * (1 + outputs) + 2 * bounds.live
+
+    def _applies(self, claim: Claim) -> bool:
+        """A *sometimes* claim is judged only where it can happen: pressure needs more demand than GPU pages.
+
+        When a page migrates the GPU is full, so the host never holds more than the demand beyond the GPU.
+        """
+        if claim.kind is not ClaimKind.SOMETIMES:
+            return True
+        b = self.bounds
+        peak = min(b.gpu_pages, peak_pages(b.max_prompt, b.max_output, b.page_tokens))
+        beyond_gpu = b.live * peak - b.gpu_pages
+        if beyond_gpu <= 0 or (claim.name in NEEDS_HOST_TIER and b.host_pages == 0):
+            return False
+        return claim.name != "sometimes-host-full" or b.host_pages <= beyond_gpu
 
     def initial_rows(self) -> Words:
         """The one initial state: no request."""

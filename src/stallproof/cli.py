@@ -1,0 +1,104 @@
+"""The command line: one group, a verb each. ``stallproof --help`` lists them."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from stallproof import __version__
+from stallproof.bounds import Bounds
+from stallproof.errors import EXIT_USAGE, StallproofError
+
+EXIT_CODES = "exit codes: 0 holds, 1 violated, 2 bad input, 3 bound reached"
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    top = argparse.ArgumentParser(
+        prog="stallproof",
+        description="A checked request lifecycle for LLM serving under KV-cache pressure.",
+        epilog=EXIT_CODES,
+    )
+    top.add_argument("--version", action="version", version=f"stallproof {__version__}")
+    verbs = top.add_subparsers(dest="verb", required=True, metavar="VERB")
+    _check(verbs.add_parser("check", help="explore a policy exhaustively within bounds", epilog=EXIT_CODES))
+    _drive(verbs.add_parser("drive", help="drive the page manager over a workload", epilog=EXIT_CODES))
+    explain = verbs.add_parser("explain", help="replay a saved trace and show it; exit 1 if it still breaks its claim")
+    explain.add_argument("file", metavar="TRACE", help="a file that check --trace wrote")
+    diagram = verbs.add_parser("diagram", help="print the lifecycle's diagram")
+    diagram.add_argument("--format", choices=("mermaid", "dot", "svg"), default="mermaid")
+    verbs.add_parser("policies", help="list the policies")
+    bench = verbs.add_parser("bench", help="measure the explorer or the pass")
+    bench.add_argument("what", choices=("explorer", "pass"), nargs="?", default="explorer")
+    for verb in (verbs.choices[name] for name in ("check", "drive", "explain", "policies", "bench")):
+        verb.add_argument("--json", metavar="FILE", help="write the result as JSON; - for standard output")
+    return top
+
+
+def _check(verb: argparse.ArgumentParser) -> None:
+    default = Bounds()
+    verb.add_argument("--policy", default="resident-first", metavar="NAME", help="see: stallproof policies")
+    for option, value, help_text in (
+        ("live", default.live, "requests at once; arrivals over time have no limit"),
+        ("gpu-pages", default.gpu_pages, "pages of the GPU tier"),
+        ("host-pages", default.host_pages, "pages of the host tier; 0: there is none"),
+        ("page-tokens", default.page_tokens, "tokens a page"),
+        ("chunk-tokens", default.chunk_tokens, "the most prefill tokens of one request in one pass"),
+        ("max-prompt", default.max_prompt, "the longest prompt, in tokens"),
+        ("max-output", default.max_output, "the longest output, in tokens"),
+    ):
+        verb.add_argument(f"--{option}", type=int, default=value, metavar="N", help=f"{help_text} (default {value})")
+    verb.add_argument("--no-cancel", action="store_true", help="nobody cancels a request")
+    verb.add_argument("--no-early-stop", action="store_true", help="every request generates its whole output")
+    verb.add_argument("--every-output", action="store_true", help="explore every output length, redundant ones too")
+    verb.add_argument("--unclaimed", action="append", default=[], metavar="PROPERTY", help="do not claim this property")
+    verb.add_argument("--max-states", type=int, metavar="N", help="give up after N states (exit 3)")
+    verb.add_argument("--threads", type=int, metavar="N", help="default: one a core")
+    verb.add_argument("--trace", metavar="FILE", help="write the first shortest counterexample, for explain")
+
+
+def _drive(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--policy", default="resident-first", metavar="NAME", help="see: stallproof policies")
+    verb.add_argument("--gpu-pages", type=int, metavar="N", help="default: half of the workload's peak demand")
+    verb.add_argument("--host-pages", type=int, metavar="N", help="default: half of the GPU's; 0: no host tier")
+    verb.add_argument("--page-tokens", type=int, default=64, metavar="N", help="tokens a page (default 64)")
+    verb.add_argument("--chunk-tokens", type=int, default=2048, metavar="N", help="prefill tokens a pass (default 2048)")
+    verb.add_argument("--arrivals", choices=("trace", "burst"), default="trace", help="by timestamps, or all at once")
+    verb.add_argument(
+        "--pass-milliseconds", type=float, default=30.0, metavar="MS", help="the workload's time that a pass takes (default 30)"
+    )
+    verb.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    verb.add_argument("--limit", type=int, metavar="N", help="only the first N requests")
+    verb.add_argument("--checks", choices=("off", "sample", "full"), default="full", help="default: full")
+    verb.add_argument(
+        "workload", metavar="TRACE", help="Mooncake JSON lines or Azure CSV; or the word 'conversation': a generated one"
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command. Returns its exit code."""
+    options = parser().parse_args(arguments)
+    from stallproof import commands
+
+    try:
+        return int(getattr(commands, options.verb)(options))
+    except StallproofError as error:
+        print(f"stallproof: error: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("stallproof: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_USAGE
+    except OSError as error:
+        place = f"{Path(str(error.filename)).name}: " if error.filename else ""
+        print(f"stallproof: error: {place}{error.strerror or error}", file=sys.stderr)
+        return EXIT_USAGE
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,213 @@
+"""What each verb of the command line does. Each imports what it needs when it runs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from stallproof.bounds import Bounds
+from stallproof.errors import EXIT_HOLDS, EXIT_VIOLATED, UsageError
+from stallproof.report.consoles import console_for, progress_console, require_writable, write_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stallproof.policies import Policy
+
+
+def check(options: argparse.Namespace) -> int:
+    """Explore a policy exhaustively within bounds."""
+    require_writable(options.json, "--json")
+    require_writable(options.trace, "--trace")
+    bounds = Bounds(
+        live=options.live,
+        gpu_pages=options.gpu_pages,
+        host_pages=options.host_pages,
+        page_tokens=options.page_tokens,
+        chunk_tokens=options.chunk_tokens,
+        max_prompt=options.max_prompt,
+        max_output=options.max_output,
+        cancel=not options.no_cancel,
+        early_stop=not options.no_early_stop,
+        every_output=options.every_output,
+    ).checked()
+    for option, value in (("--max-states", options.max_states), ("--threads", options.threads)):
+        if value is not None and value < 1:
+            raise UsageError(f"{value} is out of range", option, "Give at least 1.")
+
+    from stallproof import checking, traces
+    from stallproof.report.verdicts import print_check
+
+    policy = _policy(options.policy, options.unclaimed)
+    with _bar("exploring", None) as update:
+
+        def show(at: Any) -> None:
+            rate = at.states / max(at.seconds, 1e-9)
+            update(None, f"{at.states:,} states, {rate:,.0f}/s, depth {at.depth}, queue {at.queue:,}")
+
+        result = checking.check(policy, bounds, max_states=options.max_states, threads=options.threads, progress=show)
+    print_check(result, console_for(options.json))
+    if options.trace is not None:
+        failed = next((p.trace for p in result.failures if p.trace is not None), None)
+        if failed is None:
+            print("nothing failed with a trace, so no trace was written", file=sys.stderr)
+        else:
+            traces.save(failed, Path(options.trace))
+            print(f"trace of {failed.claim.name} written to {options.trace}", file=sys.stderr)
+    write_json(result.as_json(), options.json)
+    return result.exit_code
+
+
+def _policy(name: str, unclaimed: list[str]) -> Policy:
+    from stallproof.policies import policy_named
+    from stallproof.properties import PROPERTIES
+
+    policy = policy_named(name)
+    known = [claim.name for claim in PROPERTIES]
+    for claim in unclaimed:
+        if claim not in known:
+            raise UsageError(f"there is no property '{claim}'", "--unclaimed", f"Choose from: {', '.join(known)}.")
+    return replace(policy, unclaimed=policy.unclaimed | frozenset(unclaimed))
+
+
+def drive(options: argparse.Namespace) -> int:
+    """Drive the page manager over a workload."""
+    require_writable(options.json, "--json")
+    for option, value, least in (
+        ("--gpu-pages", options.gpu_pages, 1),
+        ("--host-pages", options.host_pages, 0),
+        ("--page-tokens", options.page_tokens, 1),
+        ("--chunk-tokens", options.chunk_tokens, 1),
+        ("--limit", options.limit, 1),
+    ):
+        if value is not None and value < least:
+            raise UsageError(f"{value} is out of range", option, f"Give at least {least}.")
+    if not 0 < options.pass_milliseconds < float("inf"):
+        raise UsageError(f"{options.pass_milliseconds} is out of range", "--pass-milliseconds", "Give more than 0.")
+
+    from stallproof import driving
+    from stallproof.policies import policy_named
+    from stallproof.report.drives import print_drive
+    from stallproof.workloads import open_workload
+
+    policy = policy_named(options.policy)
+    workload = open_workload(options.workload, options.limit)
+    sizes = {"page_tokens": options.page_tokens, "chunk_tokens": options.chunk_tokens}
+    pace = {"burst": options.arrivals == "burst", "pass_seconds": options.pass_milliseconds / 1000}
+    gpu_pages, host_pages = options.gpu_pages, options.host_pages
+    if gpu_pages is None:
+        with _bar("measuring the peak demand", None):
+            gpu_pages, _ = driving.default_pools(workload, **sizes, **pace)
+    if host_pages is None:
+        host_pages = gpu_pages // 2
+
+    from stallproof.pages import PageManager
+
+    pages = PageManager(gpu_pages, host_pages, options.page_tokens, device=options.device)
+    with _bar("driving", len(workload)) as update:
+
+        def show(at: driving.Progress) -> None:
+            update(
+                at.finished + at.refused,
+                f"{at.finished} of {at.requests} finished, {at.live} live, pass {at.passes:,}, "
+                f"{at.gpu_used} of {gpu_pages} GPU pages",
+            )
+
+        result = driving.drive(
+            workload,
+            policy=policy,
+            gpu_pages=gpu_pages,
+            host_pages=host_pages,
+            checks=options.checks,
+            pages=pages,
+            progress=show,
+            **sizes,
+            **pace,
+        )
+    print_drive(result, console_for(options.json))
+    write_json(result.as_json(), options.json)
+    return result.exit_code
+
+
+def explain(options: argparse.Namespace) -> int:
+    """Replay a saved trace from the state without requests, and show it."""
+    from stallproof import traces
+    from stallproof.report.timeline import print_timeline
+
+    trace = traces.load(Path(options.file))
+    print_timeline(trace, console_for(options.json))
+    write_json(traces.as_json(trace), options.json)
+    return EXIT_VIOLATED
+
+
+def diagram(options: argparse.Namespace) -> int:
+    """Print the lifecycle's diagram, made from the transition table."""
+    from stallproof.report.diagrams import FORMATS
+
+    sys.stdout.write(FORMATS[options.format]())
+    return EXIT_HOLDS
+
+
+def policies(options: argparse.Namespace) -> int:
+    """List the policies and what they do not claim."""
+    from stallproof.policies import POLICIES
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("policy", "what it is", "does not claim"):
+        table.add_column(column)
+    for policy in POLICIES.values():
+        table.add_row(policy.name, policy.summary, ", ".join(sorted(policy.unclaimed)))
+    console_for(options.json).print(table)
+    write_json(
+        [{"name": p.name, "summary": p.summary, "unclaimed": sorted(p.unclaimed)} for p in POLICIES.values()],
+        options.json,
+    )
+    return EXIT_HOLDS
+
+
+def bench(options: argparse.Namespace) -> int:
+    """Measure the explorer or the pass against a peer in the same run."""
+    from stallproof import benchmarks
+
+    require_writable(options.json, "--json")
+    rows = benchmarks.BENCHMARKS[options.what]()
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("what", "median", "best", "worst", "note"):
+        table.add_column(column, justify="left" if column in ("what", "note") else "right")
+    for row in rows:
+        table.add_row(row.what, row.shown(row.median), row.shown(row.best), row.shown(row.worst), Text(row.note, style="dim"))
+    console_for(options.json).print(table)
+    write_json([row._asdict() for row in rows], options.json)
+    return EXIT_HOLDS
+
+
+@contextmanager
+def _bar(what: str, total: int | None) -> Iterator[Callable[[int | None, str], None]]:
+    """Progress on standard error, refreshed a few times a second; nothing if that is no terminal."""
+    console = progress_console()
+    progress = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        *([BarColumn()] if total else []),
+        TextColumn("{task.fields[detail]}"),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    with progress:
+        task = progress.add_task(what, total=total, detail="")
+
+        def update(done: int | None, detail: str) -> None:
+            progress.update(task, completed=done, detail=detail)
+
+        yield update

@@ -1,0 +1,169 @@
+"""Drive an engine over a workload: arrivals in, passes until everybody is done, one result out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from stallproof.engine import Checks, Engine, Refusal, Violation
+from stallproof.errors import EXIT_HOLDS, EXIT_VIOLATED, PoolTooSmall
+from stallproof.policies import Policy
+from stallproof.tiers import peak_pages
+from stallproof.workloads import Workload
+
+if TYPE_CHECKING:
+    from stallproof.pages import PageManager
+
+
+class Progress(NamedTuple):
+    """How far a drive is."""
+
+    passes: int
+    finished: int
+    refused: int
+    requests: int
+    live: int
+    gpu_used: int
+
+
+@dataclass(frozen=True)
+class DriveResult:
+    """What a drive did. ``refused`` maps a request's place in the workload (from 0) to the reason."""
+
+    engine: Engine
+    workload: Workload
+    refused: dict[int, str]
+    seconds: float
+
+    @property
+    def exit_code(self) -> int:
+        """0 if no claim was violated and no content was wrong, else 1."""
+        return EXIT_VIOLATED if self.engine.violations or self.engine.counts.content_errors else EXIT_HOLDS
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values for a JSON file. What was not checked is null."""
+        counts: dict[str, Any] = asdict(self.engine.counts)
+        if self.engine.checks in (Checks.OFF, "off"):
+            counts["useless_victims"] = None
+        policy = self.engine.policy
+        return {
+            "workload": self.workload.name,
+            "policy": policy if isinstance(policy, str) else policy.name,
+            "gpu_pages": self.engine.gpu_pages,
+            "host_pages": self.engine.host_pages,
+            "page_tokens": self.engine.page_tokens,
+            "chunk_tokens": self.engine.chunk_tokens,
+            "requests": len(self.workload),
+            "refused": len(self.refused),
+            "refusals": {str(place): reason for place, reason in self.refused.items()},
+            "skipped": self.workload.skipped,
+            **counts,
+            "violations": len(self.engine.violations),
+            "violated": sorted({violation.property for violation in self.engine.violations}),
+            "seconds": round(self.seconds, 3),
+        }
+
+
+def largest_peak(workload: Workload, page_tokens: int) -> int:
+    """Pages of the request that needs most."""
+    return int(max(peak_pages(int(p), int(o), page_tokens) for p, o in zip(workload.prompt_tokens, workload.output_tokens, strict=True)))
+
+
+def drive(
+    workload: Workload,
+    *,
+    policy: Policy | str = "resident-first",
+    gpu_pages: int,
+    host_pages: int = 0,
+    page_tokens: int = 64,
+    chunk_tokens: int = 2048,
+    checks: Checks | str = Checks.FULL,
+    pages: PageManager | None = None,
+    burst: bool = False,
+    pass_seconds: float = 0.03,
+    progress: Callable[[Progress], None] | None = None,
+    on_violation: Callable[[Violation], None] | None = None,
+) -> DriveResult:
+    """Run every request of ``workload`` to its end.
+
+    A pass takes ``pass_seconds`` of the workload's time; with ``burst`` everything arrives at once.
+    Raises PoolTooSmall if no request can ever fit, and Stall if the engine stalls.
+    """
+    engine = Engine(
+        policy=policy,
+        gpu_pages=gpu_pages,
+        host_pages=host_pages,
+        page_tokens=page_tokens,
+        chunk_tokens=chunk_tokens,
+        checks=checks,
+        pages=pages,
+        on_violation=on_violation,
+    )
+    _refuse_hopeless_pool(workload, gpu_pages, page_tokens)
+    arrivals = np.zeros(len(workload)) if burst else workload.arrival_seconds
+    refused: dict[int, str] = {}
+    began, now, next_arrival = perf_counter(), 0.0, 0
+    while next_arrival < len(workload) or engine.live:
+        if not engine.live:
+            now = max(now, float(arrivals[next_arrival]))
+        while next_arrival < len(workload) and arrivals[next_arrival] <= now:
+            outcome = engine.submit(int(workload.prompt_tokens[next_arrival]), int(workload.output_tokens[next_arrival]))
+            if isinstance(outcome, Refusal):
+                refused[next_arrival] = str(outcome)
+            next_arrival += 1
+        if engine.live:
+            engine.run_pass()
+        now += pass_seconds
+        if progress is not None:
+            counts = engine.counts
+            progress(
+                Progress(counts.passes, counts.finished, len(refused), len(workload), engine.live, engine.gpu_pages_used)
+            )
+    return DriveResult(engine, workload, refused, perf_counter() - began)
+
+
+def _refuse_hopeless_pool(workload: Workload, gpu_pages: int, page_tokens: int) -> None:
+    peaks = [
+        peak_pages(int(p), int(o), page_tokens)
+        for p, o in zip(workload.prompt_tokens, workload.output_tokens, strict=True)
+    ]
+    if min(peaks) > gpu_pages:
+        raise PoolTooSmall(
+            f"no request of '{workload.name}' can ever fit {gpu_pages} GPU pages of {page_tokens} tokens: "
+            f"the smallest needs {min(peaks)}, the largest {max(peaks)}",
+            "--gpu-pages",
+            f"Give at least {max(peaks)} pages to accept every request.",
+        )
+
+
+def peak_demand(workload: Workload, *, page_tokens: int, chunk_tokens: int, burst: bool, pass_seconds: float) -> int:
+    """The most GPU pages in use at once if pages never run out: the workload driven over an unlimited pool."""
+    unlimited = sum(
+        peak_pages(int(p), int(o), page_tokens)
+        for p, o in zip(workload.prompt_tokens, workload.output_tokens, strict=True)
+    )
+    result = drive(
+        workload,
+        gpu_pages=int(unlimited),
+        page_tokens=page_tokens,
+        chunk_tokens=chunk_tokens,
+        checks=Checks.OFF,
+        burst=burst,
+        pass_seconds=pass_seconds,
+    )
+    return result.engine.counts.peak_gpu_pages
+
+
+def default_pools(
+    workload: Workload, *, page_tokens: int, chunk_tokens: int, burst: bool, pass_seconds: float
+) -> tuple[int, int]:
+    """GPU and host pages that hurt: half of the peak demand, but room for the largest request; host half of that."""
+    demand = peak_demand(
+        workload, page_tokens=page_tokens, chunk_tokens=chunk_tokens, burst=burst, pass_seconds=pass_seconds
+    )
+    gpu = max((demand + 1) // 2, largest_peak(workload, page_tokens))
+    return gpu, gpu // 2

@@ -1,0 +1,355 @@
+"""The engine: the one mutable loop. A pass, its plan carried out on pages, its tokens computed.
+
+::
+
+    submit -> [table] -> schedule -> plan -> pages -> forward (stamps) -> compute -> [table] -> finished
+                                       \\______________ replay, properties ______________/
+
+The table holds the live requests in arrival order; a finished one leaves and the rest close up, as
+in the explored model. With pages, each computed token is written as a stamp into the request's
+pages; there is no neural network here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from stallproof.claims import Kind
+from stallproof.errors import StallproofError, UsageError
+from stallproof.lifecycle import Phase
+from stallproof.model import begin
+from stallproof.plan import clear
+from stallproof.policies import Policy, policy_named
+from stallproof.properties import PROPERTIES, facts
+from stallproof.requests import FINISHED, Requests, copy_requests
+from stallproof.scheduling import compute, schedule
+from stallproof.tiers import (
+    ARRIVE,
+    CANCEL,
+    GPU,
+    HOST,
+    MIGRATE,
+    RECOMPUTE_PAUSE,
+    RESUME,
+    SUSPEND,
+    apply,
+    missing_pages,
+    peak_pages,
+)
+from stallproof.witness import Step, new_step, replay
+
+if TYPE_CHECKING:
+    from stallproof.pages import PageManager
+
+SAMPLE_EVERY = 16
+"""With ``checks="sample"``, every how many passes the properties and contents are checked."""
+
+Int64s = npt.NDArray[np.int64]
+
+
+class Checks(Enum):
+    """How much an engine checks: nothing, every 16th pass, or every pass."""
+
+    OFF = "off"
+    SAMPLE = "sample"
+    FULL = "full"
+
+
+class Refusal(NamedTuple):
+    """Why a request was not accepted. It would never fit, however long it waited."""
+
+    peak_pages: int
+    gpu_pages: int
+
+    def __str__(self) -> str:
+        return f"needs {self.peak_pages} pages at its longest, and the GPU has {self.gpu_pages}"
+
+
+class Violation(NamedTuple):
+    """A property that a pass made false."""
+
+    property: str
+    sentence: str
+    pass_number: int
+
+    def __str__(self) -> str:
+        return f"pass {self.pass_number}: {self.property} is violated: {self.sentence}"
+
+
+class Stall(StallproofError):
+    """Nothing can change any more: the pass decides the same nothing for ever. The text says who waits for what."""
+
+
+@dataclass
+class Counts:
+    """What happened since the engine started. Pages and tokens are totals over all passes."""
+
+    passes: int = 0
+    finished: int = 0
+    cancelled: int = 0
+    tokens: int = 0
+    suspends: int = 0
+    resumes: int = 0
+    recompute_pauses: int = 0
+    useless_victims: int = 0
+    recomputed_tokens: int = 0
+    pages_offloaded: int = 0
+    pages_onboarded: int = 0
+    content_checks: int = 0
+    content_errors: int = 0
+    peak_gpu_pages: int = 0
+
+
+@dataclass
+class Engine:
+    """Schedules requests over two tiers of pages, with real pages if ``pages`` is given.
+
+    ``pages``: a :class:`stallproof.pages.PageManager` of the same sizes. Raises UsageError for sizes
+    that make no sense and UnknownPolicy for a policy name that is not there.
+    """
+
+    policy: Policy | str = "resident-first"
+    gpu_pages: int = 1024
+    host_pages: int = 0
+    page_tokens: int = 64
+    chunk_tokens: int = 2048
+    checks: Checks | str = Checks.FULL
+    pages: PageManager | None = None
+    on_violation: Callable[[Violation], None] | None = None
+    counts: Counts = field(default_factory=Counts)
+    violations: list[Violation] = field(default_factory=list)
+    content_errors: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        for name, least in (("gpu_pages", 1), ("host_pages", 0), ("page_tokens", 1), ("chunk_tokens", 1)):
+            if getattr(self, name) < least:
+                raise UsageError(
+                    f"{getattr(self, name)} is too small", f"--{name.replace('_', '-')}", f"Give at least {least}."
+                )
+        self._policy = policy_named(self.policy) if isinstance(self.policy, str) else self.policy
+        self._checks = Checks(self.checks)
+        self._room = 64
+        self._whole = new_step(self._room, self.gpu_pages, self.host_pages, self.page_tokens)
+        self._ids = np.zeros(self._room, np.int64)
+        self._generations = np.zeros(self._room, np.int64)
+        self._n = 0
+        self._submitted = 0
+        self._step = _rows(self._whole, 0)
+        self._seen_since_progress: set[bytes] = set()
+        self._content = None
+        if self.pages is not None:
+            from stallproof.pages import ContentCheck
+
+            self._content = ContentCheck(self.pages)
+
+    # -- requests -----------------------------------------------------------------------------------
+
+    @property
+    def live(self) -> int:
+        """Requests that have arrived and not finished."""
+        return self._n
+
+    @property
+    def gpu_pages_used(self) -> int:
+        """GPU pages that requests have now."""
+        return self.gpu_pages - int(self._step.tiers.free[GPU])
+
+    def submit(self, prompt_tokens: int, output_tokens: int) -> int | Refusal:
+        """A request arrives behind all others. Returns its id, or why it is refused. Lengths are at least 1."""
+        if prompt_tokens < 1 or output_tokens < 1:
+            raise UsageError(f"a request of {prompt_tokens} prompt and {output_tokens} output tokens", remedy="Each must be at least 1.")
+        peak = peak_pages(prompt_tokens, output_tokens, self.page_tokens)
+        if peak > self.gpu_pages:
+            return Refusal(int(peak), self.gpu_pages)
+        if self._n == self._room:
+            self._grow()
+        r, self._n = self._n, self._n + 1
+        self._step = _rows(self._whole, self._n)
+        table, tiers = self._step.after, self._step.tiers
+        table.phase[r] = Phase.NEW
+        apply(table, tiers, ARRIVE, r, 0)
+        table.tokens[r], table.output_left[r] = prompt_tokens, output_tokens
+        self._ids[r], self._generations[r] = self._submitted, 0
+        self._submitted += 1
+        self._seen_since_progress.clear()
+        return int(self._ids[r])
+
+    def cancel(self, request: int) -> None:
+        """Cancel a live request and release everything it has. Raises UsageError if it is not live."""
+        rows = np.flatnonzero(self._ids[: self._n] == request)
+        if not len(rows):
+            raise UsageError(f"request {request} is not live", remedy="It may have finished.")
+        r, step = int(rows[0]), self._step
+        clear(step.plan)
+        apply(step.after, step.tiers, CANCEL, r, 0)
+        step.plan.event[0], step.plan.request[0], step.plan.operations[0] = CANCEL, r, 1
+        if self.pages is not None:
+            self.pages.carry_out(step.plan, self._ids[: self._n])
+        self.counts.cancelled += 1
+        self._close_up()
+
+    # -- a pass -------------------------------------------------------------------------------------
+
+    def run_pass(self) -> list[int]:
+        """One pass over the live requests. Returns the ids of those that finished.
+
+        Raises Stall if nothing can ever change again unless a request arrives or is cancelled.
+        """
+        step, counts = self._step, self.counts
+        counts.passes += 1
+        checked = self._checks is Checks.FULL or (
+            self._checks is Checks.SAMPLE and counts.passes % SAMPLE_EVERY == 0
+        )
+        copy_requests(step.after, step.before)
+        step.tiers_before.free[:], step.tiers_before.held[:] = step.tiers.free, step.tiers.held
+        begin(step, 1)
+        schedule(step.after, step.tiers, self._policy.rules, self.chunk_tokens, step.plan)
+        decided = int(step.plan.operations[0])
+        counts.peak_gpu_pages = max(counts.peak_gpu_pages, self.gpu_pages - int(step.tiers.free[GPU]))
+        self._count_operations(decided)
+        if self.pages is not None:
+            self.pages.carry_out(step.plan, self._ids[: self._n], 0, decided)
+            self._forward(checked)
+        counts.tokens += int(compute(step.after, step.tiers, step.plan))
+        if self.pages is not None:
+            self.pages.carry_out(step.plan, self._ids[: self._n], decided)
+        if checked:
+            self._check_properties()
+        self._watch_progress()
+        return self._close_up()
+
+    def _count_operations(self, decided: int) -> None:
+        events = self._step.plan.event[:decided]
+        amounts = self._step.plan.amount[:decided]
+        counts = self.counts
+        counts.suspends += int((events == SUSPEND).sum())
+        counts.resumes += int((events == RESUME).sum())
+        counts.pages_offloaded += int(amounts[events == MIGRATE].sum())
+        counts.pages_onboarded += int(amounts[events == RESUME].sum())
+        paused = self._step.plan.request[:decided][events == RECOMPUTE_PAUSE]
+        counts.recompute_pauses += len(paused)
+        counts.recomputed_tokens += int(self._step.before.computed[paused].sum())
+        self._generations[paused] += 1
+
+    def _forward(self, checked: bool) -> None:
+        """Write the scheduled tokens; then look at every token of every scheduled request, if ``checked``."""
+        assert self._content is not None  # there is a checker wherever there are pages
+        table, plan = self._step.after, self._step.plan
+        rows = np.flatnonzero(plan.scheduled)
+        if not len(rows):
+            return
+        ids, generations = self._ids[rows], self._generations[rows]
+        first = table.computed[rows]
+        last = first + plan.scheduled[rows]
+        self._content.write(ids, generations, first, last)
+        if checked:
+            found = self._content.verify(ids, generations, last)
+            self.counts.content_checks += int(last.sum())
+            self.counts.content_errors += found.wrong
+            if found.first is not None:
+                self.content_errors.append(f"pass {self.counts.passes}: {found.first}")
+
+    def _check_properties(self) -> None:
+        step = self._step
+        replay(step, self.chunk_tokens)
+        given_up = step.give_ups
+        n = int(given_up.count[0])
+        self.counts.useless_victims += int(
+            (
+                (given_up.event[:n] == RECOMPUTE_PAUSE) & (given_up.available_after[:n] <= given_up.available[:n])
+            ).sum()
+        )
+        bits = int(facts(step))
+        for k, claim in enumerate(PROPERTIES):
+            if claim.kind is Kind.ALWAYS and bits >> k & 1 and claim.name not in self._policy.unclaimed:
+                self._violated(Violation(claim.name, claim.sentence, self.counts.passes))
+
+    def _violated(self, violation: Violation) -> None:
+        self.violations.append(violation)
+        if self.on_violation is not None:
+            self.on_violation(violation)
+
+    def _watch_progress(self) -> None:
+        """A pass is a function of the table: without a token, the same table again means the same for ever."""
+        step = self._step
+        if self._n == 0 or step.plan.scheduled.any():
+            self._seen_since_progress.clear()
+            return
+        state = b"".join(column.tobytes() for column in step.after)
+        if int(step.plan.operations[0]) == 0 or state in self._seen_since_progress:
+            raise Stall(self.waiting_for())
+        self._seen_since_progress.add(state)
+
+    def _close_up(self) -> list[int]:
+        """Finished requests leave; the others close up. Returns the ids of those that left."""
+        n, table = self._n, self._step.after
+        gone = table.phase == FINISHED
+        if not gone.any():
+            return []
+        left = self._ids[:n][gone].tolist()
+        stay = ~gone
+        kept = int(stay.sum())
+        for column in (*table, self._ids[:n], self._generations[:n]):
+            column[:kept] = column[stay]
+        table.phase[kept:] = Phase.NEW
+        for column in table:
+            column[kept:] = 0
+        self._n = kept
+        self._step = _rows(self._whole, kept)
+        self.counts.finished = self._submitted - kept - self.counts.cancelled
+        return left
+
+    def _grow(self) -> None:
+        self._room *= 2
+        larger = new_step(self._room, self.gpu_pages, self.host_pages, self.page_tokens)
+        for old, new in zip(self._whole.after, larger.after, strict=True):
+            new[: len(old)] = old
+        larger.tiers.free[:], larger.tiers.held[:] = self._whole.tiers.free, self._whole.tiers.held
+        larger.plan.fired[:] = self._whole.plan.fired
+        self._whole = larger
+        self._ids = np.concatenate([self._ids, np.zeros_like(self._ids)])
+        self._generations = np.concatenate([self._generations, np.zeros_like(self._generations)])
+
+    # -- words --------------------------------------------------------------------------------------
+
+    def waiting_for(self) -> str:
+        """Who waits for how many pages, who has them, and what to do about it."""
+        step = self._step
+        table, tiers = step.after, step.tiers
+        lines = [f"stalled at pass {self.counts.passes}: no pass computes a token any more."]
+        rows = sorted(range(self._n), key=lambda r: -(int(table.gpu_pages[r]) + int(table.host_pages[r])))
+        for r in range(min(self._n, 5)):
+            tokens = 1 if table.decoding[r] else min(self.chunk_tokens, int(table.tokens[r] - table.computed[r]))
+            lacking = int(missing_pages(table, tiers, r, tokens))
+            lines.append(f"  request {self._ids[r]} ({Phase(int(table.phase[r])).label}) waits for {lacking} GPU pages")
+        lines.append(f"  free: {int(tiers.free[GPU])} GPU pages, {int(tiers.free[HOST])} host pages")
+        for r in rows[:5]:
+            if table.gpu_pages[r] or table.host_pages[r]:
+                lines.append(
+                    f"  request {self._ids[r]} ({Phase(int(table.phase[r])).label}) has "
+                    f"{int(table.gpu_pages[r])} GPU and {int(table.host_pages[r])} host pages"
+                )
+        lines.append(f"  remedy: more GPU pages (now {self.gpu_pages}), fewer requests at once, or another policy.")
+        return "\n".join(lines)
+
+
+def _rows(step: Step, n: int) -> Step:
+    """The first ``n`` rows of every column that has one row a request."""
+
+    def first(table: Requests) -> Requests:
+        return Requests(*(column[:n] for column in table))
+
+    return step._replace(
+        before=first(step.before),
+        after=first(step.after),
+        plan=step.plan._replace(scheduled=step.plan.scheduled[:n], given_up=step.plan.given_up[:n]),
+        replayed=first(step.replayed),
+        scheduled=step.scheduled[:n],
+        tokens=step.tokens[:n],
+    )

@@ -1,0 +1,1 @@
+"""What people see: tables, timelines, progress. Plain text when piped."""

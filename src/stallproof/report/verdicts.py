@@ -1,0 +1,100 @@
+"""The result of a check, for people."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from stallproof.bounds import Bounds
+from stallproof.checking import CheckResult, PropertyResult
+from stallproof.claims import Kind, Verdict
+from stallproof.report.timeline import print_timeline
+
+STYLES = {
+    Verdict.HOLDS: "green",
+    Verdict.VIOLATED: "bold red",
+    Verdict.BOUND_REACHED: "yellow",
+    Verdict.NOT_APPLICABLE: "dim",
+}
+
+
+def bounds_in_words(bounds: Bounds) -> str:
+    """The bounds in one line."""
+    host = f"{bounds.host_pages} host pages" if bounds.host_pages else "no host tier"
+    return (
+        f"{bounds.live} live requests, {bounds.gpu_pages} GPU pages, {host}, {bounds.page_tokens} tokens a page, "
+        f"chunks of {bounds.chunk_tokens}, prompts to {bounds.max_prompt}, outputs to {bounds.max_output}"
+        + ("" if bounds.cancel else ", no cancellation")
+        + ("" if bounds.early_stop else ", no early stop")
+    )
+
+
+def outcome(result: PropertyResult) -> Text:
+    """The verdict on one property in a word or two."""
+    if result.kind is Kind.SOMETIMES and result.verdict is Verdict.HOLDS:
+        return Text("happens", style="green")
+    if result.kind is Kind.SOMETIMES and result.failed:
+        words, style = "never happens", STYLES[result.verdict]
+    else:
+        words, style = result.verdict.value, STYLES[result.verdict]
+    if result.failed and not result.claimed:
+        return Text(f"{words} (not claimed)", style="yellow")
+    return Text(words, style=style)
+
+
+def print_check(result: CheckResult, console: Console, timelines: bool = True) -> None:
+    """Print the verdict, every property, the rules that never fired, and the shortest traces."""
+    console.print(Text.assemble((result.policy.name, "bold"), f": {result.policy.summary}"))
+    console.print(Text(bounds_in_words(result.bounds)))
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("property")
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("trace", justify="right")
+    table.add_column("sentence", ratio=1, style="dim")
+    for property_result in result.properties:
+        length = property_result.trace_length
+        table.add_row(
+            property_result.name, outcome(property_result), "" if length is None else str(length), property_result.sentence
+        )
+    console.print(table)
+    never = [rule for rule, times in result.coverage.items() if times == 0]
+    if never:
+        console.print(Text(f"Rules that never fired: {', '.join(never)}.", style="yellow"))
+    drain = result.worst_case["passes_to_drain"]
+    if drain is not None:
+        console.print(Text(f"Worst case: {drain} passes until all live requests are done, if nothing else happens."))
+    if timelines:
+        for failure in result.failures:
+            if failure.trace is not None:
+                console.print()
+                print_timeline(failure.trace, console)
+            else:
+                console.print(Text(never_happened(failure), style="yellow"))
+        if result.failures:
+            console.print()
+    console.print(verdict_line(result))
+
+
+def never_happened(failure: PropertyResult) -> str:
+    """What to do about a *sometimes* property that never happened."""
+    return (
+        f"{failure.name}: within these bounds it never happens: {failure.sentence} The other verdicts say nothing about it. "
+        f"Tighten the bounds, or leave the claim out with --unclaimed {failure.name}."
+    )
+
+
+def verdict_line(result: CheckResult) -> Text:
+    """The verdict in one line, with the size of what it is about."""
+    size = (
+        f"{result.states:,} states, {result.transitions:,} transitions, depth {result.depth}, "
+        f"{result.seconds:.2f} s ({result.states / max(result.seconds, 1e-9):,.0f} states/s)"
+    )
+    meaning = {
+        Verdict.HOLDS: "every claim is true of every run within the bounds",
+        Verdict.VIOLATED: "failed: " + ", ".join(p.name for p in result.failures if p.claimed),
+        Verdict.BOUND_REACHED: "the search was cut off; what it saw breaks no claim, the rest is unknown",
+    }[result.verdict]
+    return Text.assemble(
+        f"{result.policy.name} ", (result.verdict.value, STYLES[result.verdict]), f": {meaning}. {size}."
+    )

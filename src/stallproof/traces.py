@@ -1,0 +1,226 @@
+"""A run of a policy, step by step: replayed from an initial state, saved to a file, read back.
+
+A trace is a list of moves, and for a lasso where its loop starts. Everything else follows from the
+moves by replaying them; a saved trace also holds the states, and reading it checks them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stallproof.bounds import Bounds
+from stallproof.claims import Claim, Kind
+from stallproof.errors import ReplayError, StallproofError, TraceFormatError
+from stallproof.lifecycle import Event, Phase
+from stallproof.model import Kind as MoveKind
+from stallproof.model import LifecycleModel, Move, Words, number_live, pack, unpack
+from stallproof.policies import Policy, policy_named
+from stallproof.properties import PROPERTIES
+from stallproof.requests import Requests
+from stallproof.witness import Step
+
+FORMAT, VERSION = "stallproof trace", 1
+
+
+class Operation(NamedTuple):
+    """One operation of a plan. ``request`` and ``requester`` are arrival numbers, from 1; no requester: 0."""
+
+    event: Event
+    request: int
+    amount: int
+    requester: int
+    lost_tokens: int
+
+
+class RequestState(NamedTuple):
+    """One live request after a step. ``number`` is its arrival number in the trace, from 1."""
+
+    number: int
+    phase: Phase
+    decoding: bool
+    tokens: int
+    output_left: int
+    computed: int
+    gpu_pages: int
+    host_pages: int
+
+
+class Moment(NamedTuple):
+    """One step of a trace, and the state after it. ``number``: the request it happens to, or 0."""
+
+    move: Move
+    number: int
+    operations: tuple[Operation, ...]
+    requests: tuple[RequestState, ...]
+    facts: int
+    row: Words
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A run that makes ``claim`` false. With ``loop_start``, the moves from there on repeat for ever."""
+
+    policy: Policy
+    bounds: Bounds
+    claim: Claim
+    moves: tuple[Move, ...]
+    moments: tuple[Moment, ...]
+    loop_start: int | None
+
+
+def walk(model: LifecycleModel, moves: Sequence[Move]) -> Iterator[Moment]:
+    """Carry out ``moves`` from the state without requests.
+
+    Raises ReplayError at the first move the environment cannot make.
+    """
+    step = model.new_step()
+    row: Words = model.initial_rows()[0]
+    numbers: list[int] = []  # arrival number by row
+    arrived = 0
+    for k, move in enumerate(moves, 1):
+        unpack(row, step.before, step.tiers_before)
+        _refuse_impossible(model, step, move, k)
+        if move.kind is MoveKind.ARRIVE:
+            arrived += 1
+            numbers.append(arrived)
+        facts = model.run(step, move)
+        subject = 0
+        if move.kind is MoveKind.ARRIVE:
+            subject = arrived
+        elif move.kind in (MoveKind.STOP, MoveKind.CANCEL):
+            subject = numbers[move.request]
+        operations = tuple(_operations(step, numbers))
+        stayed = [r for r in range(len(numbers)) if Phase(int(step.after.phase[r])) is not Phase.FINISHED]
+        numbers = [numbers[r] for r in stayed]
+        row = np.zeros_like(row)
+        pack(step.after, row)
+        states = tuple(_state(step.after, r, number) for r, number in zip(stayed, numbers, strict=True))
+        yield Moment(move, subject, operations, states, facts, row)
+
+
+def _refuse_impossible(model: LifecycleModel, step: Step, move: Move, k: int) -> None:
+    live = number_live(step.before)
+    if move.kind is MoveKind.ARRIVE and live == model.bounds.live:
+        raise ReplayError(f"step {k}: a request arrives, but {live} are live already")
+    if move.kind in (MoveKind.STOP, MoveKind.CANCEL) and move.request >= live:
+        raise ReplayError(f"step {k}: no request in row {move.request} to {move.kind.name.lower()}")
+
+
+def _operations(step: Step, numbers: Sequence[int]) -> Iterator[Operation]:
+    for k in range(int(step.plan.operations[0])):
+        r, requester = int(step.plan.request[k]), int(step.plan.requester[k])
+        yield Operation(
+            event=Event(int(step.plan.event[k])),
+            request=numbers[r],
+            amount=int(step.plan.amount[k]),
+            requester=numbers[requester] if requester >= 0 else 0,
+            lost_tokens=int(step.before.computed[r]),
+        )
+
+
+def _state(requests: Requests, r: int, number: int) -> RequestState:
+    return RequestState(
+        number=number,
+        phase=Phase(int(requests.phase[r])),
+        decoding=bool(requests.decoding[r]),
+        tokens=int(requests.tokens[r]),
+        output_left=int(requests.output_left[r]),
+        computed=int(requests.computed[r]),
+        gpu_pages=int(requests.gpu_pages[r]),
+        host_pages=int(requests.host_pages[r]),
+    )
+
+
+def trace_of(model: LifecycleModel, claim: Claim, moves: Sequence[Move], loop_start: int | None) -> Trace:
+    """Replay ``moves`` and make sure that they refute ``claim``. Raises ReplayError if they do not."""
+    moments = tuple(walk(model, moves))
+    bit = 1 << [known.name for known in PROPERTIES].index(claim.name)
+    if not moments:
+        raise ReplayError(f"an empty trace says nothing about {claim.name}")
+    if claim.kind is Kind.EVENTUALLY:
+        if loop_start is None or not 0 <= loop_start < len(moves):
+            raise ReplayError(f"{claim.name} needs a loop, and the trace names none")
+        entry = model.initial_rows()[0] if loop_start == 0 else moments[loop_start - 1].row
+        loop = moments[loop_start:]
+        if not (entry == loop[-1].row).all():
+            raise ReplayError("the loop does not close: its last state is not its first")
+        if not all(moment.facts & bit for moment in loop):
+            raise ReplayError(f"{claim.name} is fulfilled on the way round the loop")
+        if not any(moment.move.kind is MoveKind.PASS for moment in loop):
+            raise ReplayError("the loop has no pass: only the environment dawdles")
+    elif not moments[-1].facts & bit:
+        raise ReplayError(f"the last step does not make {claim.name} false")
+    return Trace(model.policy, model.bounds, claim, tuple(moves), moments, loop_start)
+
+
+def save(trace: Trace, path: Path) -> None:
+    """Write ``trace`` as JSON."""
+    path.write_text(json.dumps(as_json(trace), indent=1) + "\n", encoding="utf-8")
+
+
+def as_json(trace: Trace) -> dict[str, Any]:
+    """Plain values for a JSON file."""
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "policy": trace.policy.name,
+        "bounds": trace.bounds._asdict(),
+        "property": trace.claim.name,
+        "sentence": trace.claim.sentence,
+        "loop_start": trace.loop_start,
+        "steps": [
+            {
+                "move": moment.move.kind.name.lower(),
+                "request": moment.move.request,
+                "prompt": moment.move.prompt,
+                "output": moment.move.output,
+                "after": [state._replace(phase=state.phase.label)._asdict() for state in moment.requests],  # type: ignore[arg-type] # its name, for people
+            }
+            for moment in trace.moments
+        ],
+    }
+
+
+def load(path: Path) -> Trace:
+    """Read a saved trace and replay it from the state without requests, checking every state on the way.
+
+    Raises TraceFormatError if the file is no such trace, ReplayError if it does not replay.
+    """
+    remedy = "Give a file that `stallproof check --trace` wrote."
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise TraceFormatError(f"cannot be read ({error})", str(path), remedy) from None
+    try:
+        data = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise TraceFormatError(f"is not JSON: {error.msg}", f"{path}, line {error.lineno}", remedy) from None
+    if not isinstance(data, dict) or data.get("format") != FORMAT or data.get("version") != VERSION:
+        raise TraceFormatError(f"is no '{FORMAT}' of version {VERSION}", str(path), remedy)
+    try:
+        claim = next(known for known in PROPERTIES if known.name == data["property"])
+        bounds = Bounds(**data["bounds"])
+        moves = [
+            Move(MoveKind[step["move"].upper()], int(step["request"]), int(step["prompt"]), int(step["output"]))
+            for step in data["steps"]
+        ]
+        expected = [step["after"] for step in data["steps"]]
+        loop_start = data["loop_start"]
+        policy = policy_named(data["policy"])
+    except StallproofError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, StopIteration) as error:
+        raise TraceFormatError(f"a field is missing or wrong ({error!r})", str(path), remedy) from None
+    trace = trace_of(LifecycleModel(policy, bounds), claim, moves, loop_start)
+    for k, (step, after) in enumerate(zip(as_json(trace)["steps"], expected, strict=True), 1):
+        if step["after"] != after:
+            raise ReplayError(f"{path}: step {k} leads elsewhere than recorded: {step['after']}, recorded {after}")
+    return trace
+
+
