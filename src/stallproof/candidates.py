@@ -68,5 +68,3 @@ def available_without_candidates(requests: Requests, tiers: Tiers, scheduled: Co
             if requests.phase[v] == SUSPENDED:
                 held_gpu -= requests.gpu_pages[v]
     return free_gpu + min(held_gpu, free_host)
-
-

@@ -65,16 +65,24 @@ def _drive(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--gpu-pages", type=int, metavar="N", help="default: half of the workload's peak demand")
     verb.add_argument("--host-pages", type=int, metavar="N", help="default: half of the GPU's; 0: no host tier")
     verb.add_argument("--page-tokens", type=int, default=64, metavar="N", help="tokens a page (default 64)")
-    verb.add_argument("--chunk-tokens", type=int, default=2048, metavar="N", help="prefill tokens a pass (default 2048)")
+    verb.add_argument(
+        "--chunk-tokens", type=int, default=2048, metavar="N", help="prefill tokens a pass (default 2048)"
+    )
     verb.add_argument("--arrivals", choices=("trace", "burst"), default="trace", help="by timestamps, or all at once")
     verb.add_argument(
-        "--pass-milliseconds", type=float, default=30.0, metavar="MS", help="the workload's time that a pass takes (default 30)"
+        "--pass-milliseconds",
+        type=float,
+        default=30.0,
+        metavar="MS",
+        help="the workload's time that a pass takes (default 30)",
     )
     verb.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     verb.add_argument("--limit", type=int, metavar="N", help="only the first N requests")
     verb.add_argument("--checks", choices=("off", "sample", "full"), default="full", help="default: full")
     verb.add_argument(
-        "workload", metavar="TRACE", help="Mooncake JSON lines or Azure CSV; or the word 'conversation': a generated one"
+        "workload",
+        metavar="TRACE",
+        help="Mooncake JSON lines or Azure CSV; or the word 'conversation': a generated one",
     )
 
 

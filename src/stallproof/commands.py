@@ -48,6 +48,8 @@ def check(options: argparse.Namespace) -> int:
     from stallproof.report.verdicts import print_check
 
     policy = _policy(options.policy, options.unclaimed)
+    with _bar("compiling, the first time takes half a minute", None):
+        checking.prepare(policy, bounds)
     with _bar("exploring", None) as update:
 
         def show(at: Any) -> None:
@@ -144,7 +146,7 @@ def explain(options: argparse.Namespace) -> int:
     from stallproof.report.timeline import print_timeline
 
     trace = traces.load(Path(options.file))
-    print_timeline(trace, console_for(options.json))
+    print_timeline([trace], console_for(options.json))
     write_json(traces.as_json(trace), options.json)
     return EXIT_VIOLATED
 
@@ -184,7 +186,9 @@ def bench(options: argparse.Namespace) -> int:
     for column in ("what", "median", "best", "worst", "note"):
         table.add_column(column, justify="left" if column in ("what", "note") else "right")
     for row in rows:
-        table.add_row(row.what, row.shown(row.median), row.shown(row.best), row.shown(row.worst), Text(row.note, style="dim"))
+        table.add_row(
+            row.what, row.shown(row.median), row.shown(row.best), row.shown(row.worst), Text(row.note, style="dim")
+        )
     console_for(options.json).print(table)
     write_json([row._asdict() for row in rows], options.json)
     return EXIT_HOLDS

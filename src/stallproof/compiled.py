@@ -34,7 +34,7 @@ def package_digest() -> str:
     return digest.hexdigest()
 
 
-class _PackageCache(caching.FunctionCache):  # type: ignore[misc] # numba has no types
+class _PackageCache(caching.FunctionCache):
     """Numba's on-disk cache, stale as soon as any file of the package changes."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -58,7 +58,7 @@ def _compiled(function: F, **options: bool) -> F:
 
     dispatcher.get_call_template = without_literals
     dispatcher._cache = _PackageCache(function)
-    return dispatcher  # type: ignore[no-any-return]
+    return dispatcher
 
 
 def compiled(function: F) -> F:
@@ -85,4 +85,4 @@ def compiled_rule(function: F) -> F:
         return function
     dispatcher = numba.njit(nogil=True, _nrt=False)(function)
     dispatcher._cache = _PackageCache(function)
-    return dispatcher  # type: ignore[no-any-return]
+    return dispatcher

@@ -70,7 +70,12 @@ class DriveResult:
 
 def largest_peak(workload: Workload, page_tokens: int) -> int:
     """Pages of the request that needs most."""
-    return int(max(peak_pages(int(p), int(o), page_tokens) for p, o in zip(workload.prompt_tokens, workload.output_tokens, strict=True)))
+    return int(
+        max(
+            peak_pages(int(p), int(o), page_tokens)
+            for p, o in zip(workload.prompt_tokens, workload.output_tokens, strict=True)
+        )
+    )
 
 
 def drive(
@@ -111,7 +116,9 @@ def drive(
         if not engine.live:
             now = max(now, float(arrivals[next_arrival]))
         while next_arrival < len(workload) and arrivals[next_arrival] <= now:
-            outcome = engine.submit(int(workload.prompt_tokens[next_arrival]), int(workload.output_tokens[next_arrival]))
+            outcome = engine.submit(
+                int(workload.prompt_tokens[next_arrival]), int(workload.output_tokens[next_arrival])
+            )
             if isinstance(outcome, Refusal):
                 refused[next_arrival] = str(outcome)
             next_arrival += 1
@@ -121,7 +128,9 @@ def drive(
         if progress is not None:
             counts = engine.counts
             progress(
-                Progress(counts.passes, counts.finished, len(refused), len(workload), engine.live, engine.gpu_pages_used)
+                Progress(
+                    counts.passes, counts.finished, len(refused), len(workload), engine.live, engine.gpu_pages_used
+                )
             )
     return DriveResult(engine, workload, refused, perf_counter() - began)
 

@@ -163,7 +163,10 @@ class Engine:
     def submit(self, prompt_tokens: int, output_tokens: int) -> int | Refusal:
         """A request arrives behind all others. Returns its id, or why it is refused. Lengths are at least 1."""
         if prompt_tokens < 1 or output_tokens < 1:
-            raise UsageError(f"a request of {prompt_tokens} prompt and {output_tokens} output tokens", remedy="Each must be at least 1.")
+            raise UsageError(
+                f"a request of {prompt_tokens} prompt and {output_tokens} output tokens",
+                remedy="Each must be at least 1.",
+            )
         peak = peak_pages(prompt_tokens, output_tokens, self.page_tokens)
         if peak > self.gpu_pages:
             return Refusal(int(peak), self.gpu_pages)
@@ -203,9 +206,7 @@ class Engine:
         """
         step, counts = self._step, self.counts
         counts.passes += 1
-        checked = self._checks is Checks.FULL or (
-            self._checks is Checks.SAMPLE and counts.passes % SAMPLE_EVERY == 0
-        )
+        checked = self._checks is Checks.FULL or (self._checks is Checks.SAMPLE and counts.passes % SAMPLE_EVERY == 0)
         copy_requests(step.after, step.before)
         step.tiers_before.free[:], step.tiers_before.held[:] = step.tiers.free, step.tiers.held
         begin(step, 1)
@@ -259,11 +260,9 @@ class Engine:
         step = self._step
         replay(step, self.chunk_tokens)
         given_up = step.give_ups
-        n = int(given_up.count[0])
+        n = int(given_up.number[0])
         self.counts.useless_victims += int(
-            (
-                (given_up.event[:n] == RECOMPUTE_PAUSE) & (given_up.available_after[:n] <= given_up.available[:n])
-            ).sum()
+            ((given_up.event[:n] == RECOMPUTE_PAUSE) & (given_up.available_after[:n] <= given_up.available[:n])).sum()
         )
         bits = int(facts(step))
         for k, claim in enumerate(PROPERTIES):

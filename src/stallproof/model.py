@@ -23,23 +23,20 @@ from stallproof.claims import Claim
 from stallproof.claims import Kind as ClaimKind
 from stallproof.compiled import compiled_in_place
 from stallproof.explorer import SYSTEM_STEP, Successors
-from stallproof.plan import SELF, Rule, clear, perform
+from stallproof.plan import SELF, clear, perform
 from stallproof.policies.interface import Policy, Rules
 from stallproof.properties import NEEDS_HOST_TIER, PROPERTIES, facts
 from stallproof.requests import (
     ACTIVE,
-    FINISHED,
-    NEW,
     NOT_SUSPENDED,
     SUSPENDED,
     Column,
     Requests,
-    clear_row,
     copy_requests,
     live,
 )
 from stallproof.scheduling import compute, schedule
-from stallproof.tiers import ARRIVE, CANCEL, FINISH, GPU, HOST, Tiers, copy_tiers, new_tiers, peak_pages
+from stallproof.tiers import ARRIVE, CANCEL, FINISH, GPU, HOST, Tiers, copy_tiers, peak_pages
 from stallproof.witness import Step, new_step, replay
 
 Words = npt.NDArray[np.uint64]
@@ -59,7 +56,7 @@ PASS, ARRIVAL, REFUSAL, STOP, CANCELLATION = (int(kind) for kind in Kind)
 
 
 class Move(NamedTuple):
-    """One move: ``request`` is a row for stop and cancel; ``prompt`` and ``output`` are tokens for arrive and refuse."""
+    """One move. ``request``: the row, for stop and cancel; ``prompt``, ``output``: tokens, for arrive and refuse."""
 
     kind: Kind
     request: int = 0
@@ -167,7 +164,7 @@ def begin(step: Step, is_pass: int) -> None:
     clear(step.plan)
     step.is_pass[0] = is_pass
     step.legal[0] = 1
-    step.give_ups.count[0] = 0
+    step.give_ups.number[0] = 0
 
 
 @compiled_in_place
@@ -180,7 +177,7 @@ def run_pass(step: Step, rules: Rules, chunk_tokens: int) -> int:
     try:
         schedule(step.after, step.tiers, rules, chunk_tokens, step.plan)
         compute(step.after, step.tiers, step.plan)
-    except Exception:  # noqa: BLE001 # Numba catches only this one
+    except Exception:  # Numba catches only this one
         begin(step, 1)
         return ILLEGAL_BIT
     replay(step, chunk_tokens)
@@ -312,5 +309,3 @@ class LifecycleModel:
             begin(step, 0)
             return int(facts(step))
         return int(run_end(step, move.request, FINISH if move.kind is Kind.STOP else CANCEL))
-
-

@@ -35,7 +35,11 @@ class Rule(IntEnum):
     def label(self) -> str:
         """The name people see."""
         number, _, words = self.name.partition("_")
-        return f"{number} {words.lower().replace('_', ' ')}" if number[1:].isdigit() else self.name.lower().replace("_", " ")
+        return (
+            f"{number} {words.lower().replace('_', ' ')}"
+            if number[1:].isdigit()
+            else self.name.lower().replace("_", " ")
+        )
 
 
 SELF = -2

@@ -59,7 +59,7 @@ def page_conservation(step: Step) -> bool:
 
 @compiled_part
 def phase_residency(step: Step) -> bool:
-    """An active request has exactly the pages of its tokens, all on the GPU; a suspended one has them on either tier; others have none."""
+    """An active request has exactly its tokens' pages, all on the GPU; a suspended one on either tier; others none."""
     for r in range(len(step.after.phase)):
         gpu, host, phase = step.after.gpu_pages[r], step.after.host_pages[r], step.after.phase[r]
         needed = pages_for(step.after.computed[r], step.tiers.page_tokens)
@@ -95,7 +95,7 @@ def lists_disjoint(step: Step) -> bool:
 @compiled_part
 def victim_behind_requester(step: Step) -> bool:
     """Whoever is given up for another request arrived after it."""
-    for k in range(step.give_ups.count[0]):
+    for k in range(step.give_ups.number[0]):
         if step.give_ups.victim[k] <= step.give_ups.requester[k]:
             return False
     return True
@@ -103,7 +103,7 @@ def victim_behind_requester(step: Step) -> bool:
 
 @compiled_part
 def victim_once_per_pass(step: Step) -> bool:
-    """No request is suspended twice or recompute-paused twice in one pass, nor taken again after it was recompute-paused."""
+    """No request is suspended twice or recompute-paused twice in one pass, nor suspended once recompute-paused."""
     for k in range(step.plan.operations[0]):
         event = step.plan.event[k]
         if event == SUSPEND or event == RECOMPUTE_PAUSE:
@@ -118,7 +118,7 @@ def victim_once_per_pass(step: Step) -> bool:
 @compiled_part
 def victim_makes_room(step: Step) -> bool:
     """Every recompute-pause makes at least one more GPU page available to its requester."""
-    for k in range(step.give_ups.count[0]):
+    for k in range(step.give_ups.number[0]):
         if step.give_ups.event[k] == RECOMPUTE_PAUSE:
             if step.give_ups.available_after[k] <= step.give_ups.available[k]:
                 return False
@@ -128,7 +128,7 @@ def victim_makes_room(step: Step) -> bool:
 @compiled_part
 def active_victim_first(step: Step) -> bool:
     """A suspended request is recompute-paused only if no active candidate would have made room."""
-    for k in range(step.give_ups.count[0]):
+    for k in range(step.give_ups.number[0]):
         if step.give_ups.event[k] == RECOMPUTE_PAUSE and step.give_ups.active_passed_over[k]:
             return False
     return True
@@ -136,8 +136,8 @@ def active_victim_first(step: Step) -> bool:
 
 @compiled_part
 def only_when_needed(step: Step) -> bool:
-    """Nobody is given up for a request that fitted, and nobody in vain: all candidates together would have made room enough."""
-    for k in range(step.give_ups.count[0]):
+    """Nobody is given up for a request that fitted, nor in vain: all candidates together would have made it fit."""
+    for k in range(step.give_ups.number[0]):
         missing = step.give_ups.missing[k]
         if missing <= step.give_ups.available[k] or missing > step.give_ups.reachable[k]:
             return False
@@ -147,7 +147,7 @@ def only_when_needed(step: Step) -> bool:
 @compiled_part
 def decode_not_suspended_for_context(step: Step) -> bool:
     """A decode is suspended only for a decode, never for a prefill."""
-    for k in range(step.give_ups.count[0]):
+    for k in range(step.give_ups.number[0]):
         if step.give_ups.event[k] == SUSPEND and step.before.decoding[step.give_ups.victim[k]]:
             if not step.before.decoding[step.give_ups.requester[k]]:
                 return False
@@ -162,7 +162,7 @@ def no_suspension_without_lower_tier(step: Step) -> bool:
 
 @compiled_part
 def tokens_preserved(step: Step) -> bool:
-    """No token a request knows is lost: known tokens never get fewer, and known and still possible ones add up to the same."""
+    """No known token is lost: they never get fewer, and with those still possible they add up to the same."""
     for r in range(len(step.after.phase)):
         if live(step.before, r):
             if step.after.tokens[r] < step.before.tokens[r]:
@@ -257,7 +257,7 @@ def host_full(step: Step) -> bool:
 @compiled_part
 def prefill_preempted(step: Step) -> bool:
     """A request in the middle of its prefill is given up."""
-    for k in range(step.give_ups.count[0]):
+    for k in range(step.give_ups.number[0]):
         if not step.before.decoding[step.give_ups.victim[k]]:
             return True
     return False
@@ -273,7 +273,7 @@ def _any_event(step: Step, event: int) -> bool:
 
 @compiled_part
 def _any_give_up(step: Step, event: int, phase: int) -> bool:
-    for k in range(step.give_ups.count[0]):
+    for k in range(step.give_ups.number[0]):
         if step.give_ups.event[k] == event and step.give_ups.phase[k] == phase:
             return True
     return False
@@ -292,35 +292,36 @@ def _any_scheduled(step: Step) -> bool:
     return False
 
 
-def _claim(kind: Kind, name: str, sentence: str, predicate: Callable[[Step], bool]) -> Claim:
+def _claim(kind: Kind, name: str, predicate: Callable[[Step], bool], sentence: str = "") -> Claim:
+    """The sentence is the predicate's docstring, unless the predicate is about a single step of a cycle."""
     return Claim(name, kind, sentence or str(predicate.__doc__), predicate)
 
 
 PROPERTIES: tuple[Claim, ...] = (
-    _claim(Kind.ALWAYS, "page-conservation", "", page_conservation),
-    _claim(Kind.ALWAYS, "phase-residency", "", phase_residency),
-    _claim(Kind.ALWAYS, "legal-transition", "", legal_transition),
-    _claim(Kind.ALWAYS, "lists-disjoint", "", lists_disjoint),
-    _claim(Kind.ALWAYS, "victim-behind-requester", "", victim_behind_requester),
-    _claim(Kind.ALWAYS, "victim-once-per-pass", "", victim_once_per_pass),
-    _claim(Kind.ALWAYS, "victim-makes-room", "", victim_makes_room),
-    _claim(Kind.ALWAYS, "active-victim-first", "", active_victim_first),
-    _claim(Kind.ALWAYS, "only-when-needed", "", only_when_needed),
-    _claim(Kind.ALWAYS, "decode-not-suspended-for-context", "", decode_not_suspended_for_context),
-    _claim(Kind.ALWAYS, "no-suspension-without-lower-tier", "", no_suspension_without_lower_tier),
-    _claim(Kind.ALWAYS, "tokens-preserved", "", tokens_preserved),
-    _claim(Kind.ALWAYS, "replay-from-zero", "", replay_from_zero),
-    _claim(Kind.ALWAYS, "scheduled-has-pages", "", scheduled_has_pages),
-    _claim(Kind.ALWAYS, "infeasible-refused", "", infeasible_refused),
-    _claim(Kind.EVENTUALLY, "no-dead-end", "A pass over live requests always decides something.", stays_dead),
-    _claim(Kind.EVENTUALLY, "no-livelock", "Busy passes never go round in a circle without computing a token.", spins),
-    _claim(Kind.EVENTUALLY, "oldest-finishes", "The oldest live request finishes, whatever arrives behind it.", oldest_stays),
-    _claim(Kind.SOMETIMES, "sometimes-suspends", "", suspends),
-    _claim(Kind.SOMETIMES, "sometimes-resumes", "", resumes),
-    _claim(Kind.SOMETIMES, "sometimes-recompute-pauses-active", "", recompute_pauses_active),
-    _claim(Kind.SOMETIMES, "sometimes-recompute-pauses-suspended", "", recompute_pauses_suspended),
-    _claim(Kind.SOMETIMES, "sometimes-host-full", "", host_full),
-    _claim(Kind.SOMETIMES, "sometimes-prefill-preempted", "", prefill_preempted),
+    _claim(Kind.ALWAYS, "page-conservation", page_conservation),
+    _claim(Kind.ALWAYS, "phase-residency", phase_residency),
+    _claim(Kind.ALWAYS, "legal-transition", legal_transition),
+    _claim(Kind.ALWAYS, "lists-disjoint", lists_disjoint),
+    _claim(Kind.ALWAYS, "victim-behind-requester", victim_behind_requester),
+    _claim(Kind.ALWAYS, "victim-once-per-pass", victim_once_per_pass),
+    _claim(Kind.ALWAYS, "victim-makes-room", victim_makes_room),
+    _claim(Kind.ALWAYS, "active-victim-first", active_victim_first),
+    _claim(Kind.ALWAYS, "only-when-needed", only_when_needed),
+    _claim(Kind.ALWAYS, "decode-not-suspended-for-context", decode_not_suspended_for_context),
+    _claim(Kind.ALWAYS, "no-suspension-without-lower-tier", no_suspension_without_lower_tier),
+    _claim(Kind.ALWAYS, "tokens-preserved", tokens_preserved),
+    _claim(Kind.ALWAYS, "replay-from-zero", replay_from_zero),
+    _claim(Kind.ALWAYS, "scheduled-has-pages", scheduled_has_pages),
+    _claim(Kind.ALWAYS, "infeasible-refused", infeasible_refused),
+    _claim(Kind.EVENTUALLY, "no-dead-end", stays_dead, "A pass over live requests always decides something."),
+    _claim(Kind.EVENTUALLY, "no-livelock", spins, "Busy passes never go round in a circle without computing a token."),
+    _claim(Kind.EVENTUALLY, "oldest-finishes", oldest_stays, "The oldest request finishes, whatever arrives behind it."),
+    _claim(Kind.SOMETIMES, "sometimes-suspends", suspends),
+    _claim(Kind.SOMETIMES, "sometimes-resumes", resumes),
+    _claim(Kind.SOMETIMES, "sometimes-recompute-pauses-active", recompute_pauses_active),
+    _claim(Kind.SOMETIMES, "sometimes-recompute-pauses-suspended", recompute_pauses_suspended),
+    _claim(Kind.SOMETIMES, "sometimes-host-full", host_full),
+    _claim(Kind.SOMETIMES, "sometimes-prefill-preempted", prefill_preempted),
 )  # fmt: skip
 
 NEEDS_HOST_TIER = frozenset(

@@ -147,7 +147,9 @@ def make_room(requests: Requests, tiers: Tiers, plan: Plan, r: int, pages: int) 
 
 
 @compiled_in_place
-def make_way_for_decode(requests: Requests, tiers: Tiers, rules: Rules, plan: Plan, r: int, end: int) -> tuple[bool, int]:
+def make_way_for_decode(
+    requests: Requests, tiers: Tiers, rules: Rules, plan: Plan, r: int, end: int
+) -> tuple[bool, int]:
     """H2 and H3: suspend, and then recompute-pause, newer requests until decode ``r`` fits. Returns (fits, end)."""
     if not rules.worth_giving_up(requests, tiers, plan, r, 1):
         plan.fired[R7_NOBODY_IN_VAIN] += 1
@@ -168,7 +170,7 @@ def make_way_for_decode(requests: Requests, tiers: Tiers, rules: Rules, plan: Pl
 def suspend_until_decode_fits(
     requests: Requests, tiers: Tiers, rules: Rules, plan: Plan, r: int, end: int
 ) -> tuple[bool, int]:
-    """H2: suspend one request after another until decode ``r`` fits; the end of the phase moves to each. Returns (fits, end)."""
+    """H2: suspend one request after another until decode ``r`` fits; the end moves to each. Returns (fits, end)."""
     while True:
         victim = rules.victim_to_suspend(requests, tiers, plan, r, 1)
         if victim == NOBODY:

@@ -222,5 +222,3 @@ def load(path: Path) -> Trace:
         if step["after"] != after:
             raise ReplayError(f"{path}: step {k} leads elsewhere than recorded: {step['after']}, recorded {after}")
     return trace
-
-

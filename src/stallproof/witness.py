@@ -14,10 +14,9 @@ import numpy as np
 from stallproof.candidates import available_without_candidates, is_candidate, pages_gained
 from stallproof.compiled import compiled_in_place, compiled_part
 from stallproof.lifecycle import ILLEGAL, NEXT_PHASE
-from stallproof.plan import SELF, Plan, new_plan
+from stallproof.plan import Plan, new_plan
 from stallproof.requests import (
     ACTIVE,
-    NOBODY,
     Column,
     Requests,
     copy_requests,
@@ -25,7 +24,6 @@ from stallproof.requests import (
 )
 from stallproof.tiers import (
     RECOMPUTE_PAUSE,
-    RESUME,
     SCHEDULE,
     SUSPEND,
     Tiers,
@@ -38,9 +36,9 @@ from stallproof.tiers import (
 
 
 class GiveUps(NamedTuple):
-    """One row for each request given up for another one, at the moment it was; ``count[0]`` rows are valid."""
+    """One row for each request given up for another one, at the moment it was; ``number[0]`` rows are valid."""
 
-    count: Column  # int64 (1,)
+    number: Column  # int64 (1,)
     event: Column  # int64 suspend or recompute-pause
     victim: Column  # int64 row
     requester: Column  # int64 row
@@ -94,7 +92,7 @@ def new_step(rows: int, gpu_pages: int, host_pages: int, page_tokens: int) -> St
         is_pass=np.zeros(1, np.int64),
         legal=np.zeros(1, np.int64),
         give_ups=GiveUps(
-            count=np.zeros(1, np.int64),
+            number=np.zeros(1, np.int64),
             event=flags(),
             victim=numbers(),
             requester=numbers(),
@@ -119,7 +117,7 @@ def replay(step: Step, chunk_tokens: int) -> None:
     copy_requests(step.before, step.replayed)
     copy_tiers(step.tiers_before, step.replayed_tiers)
     step.scheduled[:] = 0
-    step.give_ups.count[0] = 0
+    step.give_ups.number[0] = 0
     step.legal[0] = 0
     for r in range(len(step.tokens)):
         step.tokens[r] = min(chunk_tokens, step.before.tokens[r] - step.before.computed[r])
@@ -132,7 +130,7 @@ def replay(step: Step, chunk_tokens: int) -> None:
             _note_victim(step, event, r, requester)
         apply(step.replayed, step.replayed_tiers, event, r, step.plan.amount[k])
         if gives_up:
-            last = step.give_ups.count[0] - 1
+            last = step.give_ups.number[0] - 1
             step.give_ups.available_after[last] = available(step.replayed, step.replayed_tiers, requester)
         if event == SCHEDULE:
             step.scheduled[r] = step.plan.amount[k]
@@ -149,8 +147,8 @@ def replay(step: Step, chunk_tokens: int) -> None:
 @compiled_part
 def _note_victim(step: Step, event: int, victim: int, requester: int) -> None:
     requests, tiers, notes = step.replayed, step.replayed_tiers, step.give_ups
-    k = notes.count[0]
-    notes.count[0] = k + 1
+    k = notes.number[0]
+    notes.number[0] = k + 1
     notes.event[k] = event
     notes.victim[k] = victim
     notes.requester[k] = requester
@@ -168,5 +166,3 @@ def _note_victim(step: Step, event: int, victim: int, requester: int) -> None:
                 and pages_gained(requests, tiers, requester, v) > 0
             ):
                 notes.active_passed_over[k] = 1
-
-

@@ -10,9 +10,12 @@ import numpy as np
 import pytest
 import torch
 
+from stallproof.pages import PageManager
 from stallproof.pages.pools import Pool
 from stallproof.pages.transfers import StreamTransfers
-from stallproof.tiers import GPU, HOST
+from stallproof.tiers import ADMIT, GPU, HOST
+
+from .plans import IDS, plan_of
 
 
 class StandInStream:
@@ -59,6 +62,17 @@ def test_copies_come_after_the_compute_stream_and_the_compute_stream_after_the_c
     transfers.wait()
     assert log[5:] == ["copies waits for compute", "on copies", "copy", "off copies", "compute waits for copies"]
     assert gpu.storage[:, 0].tolist() == [1, 1, 2]
+
+
+def test_whoever_asks_where_tokens_are_waits_for_the_copies(monkeypatch):
+    manager = PageManager(3, 2, 1, device="cpu")
+    manager.carry_out(plan_of((ADMIT, 0, 2)), IDS)
+    waits: list[bool] = []
+    monkeypatch.setattr(manager._transfers, "wait", lambda: waits.append(True))
+    manager.block_table(IDS[:1], [2])
+    manager.slots(IDS[:1], [0], [2])
+    manager.read(IDS[0], 0, 2)
+    assert len(waits) == 3
 
 
 def test_without_torch_the_error_says_how_to_get_it():

@@ -281,19 +281,19 @@ def test_an_unknown_device_is_refused():
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
 def test_cuda_without_a_cuda_device_is_refused_and_auto_is_the_cpu():
-    with pytest.raises(UsageError, match="this torch finds no CUDA device. Use --device cpu"):
+    with pytest.raises(UsageError, match=r"this torch finds no CUDA device\. Use --device cpu"):
         PageManager(1, 1, 1, device="cuda")
     assert PageManager(1, 1, 1, device="auto").device == torch.device("cpu")
 
 
 @pytest.mark.parametrize("pages_wanted", [2**50, 2**62])
 def test_a_pool_that_cannot_be_allocated_is_a_usage_error_that_says_how_many_bytes(pages_wanted):
-    """2**50 pages of 16 tokens of 8 bytes are 2**57 bytes, above any address space; the sizes overflow at 2**62 pages."""
+    """2**50 pages of 16 tokens of 8 bytes are 2**57 bytes, above any address space; 2**62 pages overflow."""
     with pytest.raises(UsageError) as error:
         PageManager(1, pages_wanted, 16, device="cpu")
     assert f"host pool: {pages_wanted * 16 * 8:,} bytes" in str(error.value)
     assert "Use fewer --host-pages, or free memory." in str(error.value)
-    with pytest.raises(UsageError, match="GPU pool: .* Use fewer --gpu-pages"):
+    with pytest.raises(UsageError, match=r"GPU pool: .*\. Use fewer --gpu-pages"):
         PageManager(pages_wanted, 1, 16, device="cpu")
 
 

@@ -38,7 +38,7 @@ def home(rows: UInt64s, i: int) -> np.int64:
 @compiled_part
 def same(rows: UInt64s, i: int, others: UInt64s, j: int) -> bool:
     """Whether two rows are equal in every word."""
-    for word in range(rows.shape[1]):  # noqa: SIM110 # compiled to a plain loop
+    for word in range(rows.shape[1]):  # compiled to a plain loop
         if rows[i, word] != others[j, word]:
             return False
     return True

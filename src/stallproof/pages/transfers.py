@@ -25,7 +25,7 @@ class Transfers:
         self._source_of: dict[int, int] = {}
 
     def move(self, source_tier: int, sources: Pages, targets: Pages) -> None:
-        """Copy page ``sources[i]`` of ``source_tier`` to page ``targets[i]`` of the other tier, in the current batch."""
+        """Copy page ``sources[i]`` of ``source_tier`` to page ``targets[i]`` of the other tier, in this batch."""
         if source_tier != self._source_tier:
             self.finish_batch()
             self._source_tier = source_tier

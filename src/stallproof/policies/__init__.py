@@ -13,7 +13,9 @@ POLICIES: dict[str, Policy] = {policy.name: policy for policy in (RESIDENT_FIRST
 def policy_named(name: str) -> Policy:
     """The policy called ``name``. Raises UnknownPolicy, listing those there are."""
     if name not in POLICIES:
-        raise UnknownPolicy(f"there is no policy '{name}'", "--policy", f"Choose one of: {', '.join(sorted(POLICIES))}.")
+        raise UnknownPolicy(
+            f"there is no policy '{name}'", "--policy", f"Choose one of: {', '.join(sorted(POLICIES))}."
+        )
     return POLICIES[name]
 
 

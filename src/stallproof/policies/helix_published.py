@@ -16,7 +16,7 @@ from stallproof.tiers import Tiers, has_lower_tier
 
 
 @victim
-def newest_started(requests: Requests, tiers: Tiers, plan: Plan, requester: int, tokens: int) -> int:  # noqa: ARG001 # a rule's arguments
+def newest_started(requests: Requests, tiers: Tiers, plan: Plan, requester: int, tokens: int) -> int:
     """H3: the newest started request behind the requester, active or suspended, wherever its pages are."""
     return max(
         newest_candidate(requests, plan.scheduled, requester, ACTIVE),
@@ -25,7 +25,9 @@ def newest_started(requests: Requests, tiers: Tiers, plan: Plan, requester: int,
 
 
 @victim
-def newest_behind_unless_a_decode_runs(requests: Requests, tiers: Tiers, plan: Plan, requester: int, tokens: int) -> int:  # noqa: ARG001 # a rule's arguments
+def newest_behind_unless_a_decode_runs(
+    requests: Requests, tiers: Tiers, plan: Plan, requester: int, tokens: int
+) -> int:
     """K1-K5: the newest active candidate that this pass has not given up, else the newest suspended one."""
     for r in range(len(requests.phase)):
         if requests.phase[r] == ACTIVE and requests.decoding[r] and requests.gpu_pages[r] > 0:

@@ -31,7 +31,7 @@ VictimRule = Callable[[Requests, Tiers, Plan, int, int], int]
 DecisionRule = Callable[[Requests, Tiers, Plan, int, int], bool]
 
 
-class _RuleType(types.FunctionType):  # type: ignore[misc] # numba has no types
+class _RuleType(types.FunctionType):
     """Numba's first-class function type; only taking it from a Python object is our own, since Numba's is slow."""
 
 
@@ -133,12 +133,12 @@ class Policy:
 
 
 @decision
-def yes(requests: Requests, tiers: Tiers, plan: Plan, requester: int, tokens: int) -> bool:  # noqa: ARG001 # a rule's arguments
+def yes(requests: Requests, tiers: Tiers, plan: Plan, requester: int, tokens: int) -> bool:
     """Always."""
     return True
 
 
 @decision
-def no(requests: Requests, tiers: Tiers, plan: Plan, requester: int, tokens: int) -> bool:  # noqa: ARG001 # a rule's arguments
+def no(requests: Requests, tiers: Tiers, plan: Plan, requester: int, tokens: int) -> bool:
     """Never."""
     return False

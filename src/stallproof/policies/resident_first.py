@@ -27,7 +27,7 @@ from stallproof.tiers import Tiers, available, has_lower_tier, missing_pages
 
 
 @decision
-def can_run_if_resumed(requests: Requests, tiers: Tiers, plan: Plan, requester: int, tokens: int) -> bool:  # noqa: ARG001 # a rule's arguments
+def can_run_if_resumed(requests: Requests, tiers: Tiers, plan: Plan, requester: int, tokens: int) -> bool:
     """R8: a suspended request takes its pages back only together with those of its next tokens."""
     return missing_pages(requests, tiers, requester, tokens) <= available(requests, tiers, requester)
 
@@ -40,7 +40,7 @@ def would_fit_without_candidates(requests: Requests, tiers: Tiers, plan: Plan, r
 
 
 @victim
-def newest_active(requests: Requests, tiers: Tiers, plan: Plan, requester: int, tokens: int) -> int:  # noqa: ARG001 # a rule's arguments
+def newest_active(requests: Requests, tiers: Tiers, plan: Plan, requester: int, tokens: int) -> int:
     """H2: with a lower tier, the newest active started request behind the requester."""
     if not has_lower_tier(tiers):
         return NOBODY
@@ -48,7 +48,7 @@ def newest_active(requests: Requests, tiers: Tiers, plan: Plan, requester: int, 
 
 
 @victim
-def newest_helpful(requests: Requests, tiers: Tiers, plan: Plan, requester: int, tokens: int) -> int:  # noqa: ARG001 # a rule's arguments
+def newest_helpful(requests: Requests, tiers: Tiers, plan: Plan, requester: int, tokens: int) -> int:
     """R1, R2, R3: the newest candidate whose loss makes room, active before suspended.
 
     Decodes are candidates like any other (R3), and so is a request that this pass suspended (R2).
@@ -57,7 +57,7 @@ def newest_helpful(requests: Requests, tiers: Tiers, plan: Plan, requester: int,
 
 
 @decision
-def with_lower_tier(requests: Requests, tiers: Tiers, plan: Plan, requester: int, tokens: int) -> bool:  # noqa: ARG001 # a rule's arguments
+def with_lower_tier(requests: Requests, tiers: Tiers, plan: Plan, requester: int, tokens: int) -> bool:
     """H4: only with a tier below the GPU."""
     return has_lower_tier(tiers)
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from stallproof.claims import Kind
 from stallproof.lifecycle import Event
 from stallproof.model import Kind as MoveKind
 from stallproof.traces import Moment, Operation, RequestState, Trace
@@ -77,9 +76,18 @@ def state_words(r: RequestState) -> str:
     return f"{name(r.number)} {r.phase.label}, {stage}, {r.computed} of {count(r.tokens, 'token')} computed"
 
 
-def print_timeline(trace: Trace, console: Console) -> None:
-    """Print ``trace``, the sentence it makes false, and for a lasso where the loop starts."""
+def print_timeline(traces: Sequence[Trace], console: Console) -> None:
+    """Print one run and every sentence it makes false, and for a lasso where the loop starts.
+
+    ``traces``: at least one; all have the same moves and loop, each its own claim.
+    """
+    trace = traces[0]
     bounds = trace.bounds
+    names = ", ".join(each.claim.name for each in traces)
+    where = f"in the loop from step {trace.loop_start + 1}" if trace.loop_start is not None else "in the last step"
+    console.print(Text(f"{names}: {count(len(trace.moments), 'step')}", style="bold red"))
+    for each in traces:
+        console.print(Text(f"False {where}: {each.claim.sentence}"))
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("step", justify="right")
     table.add_column("what happens", ratio=1)
@@ -88,15 +96,12 @@ def print_timeline(trace: Trace, console: Console) -> None:
         table.add_column("host pages", no_wrap=True)
     for k, moment in enumerate(trace.moments):
         if k == trace.loop_start:
-            table.add_row("", Text("-- from here on the steps repeat for ever --", style="yellow"), "", "")
+            table.add_row("", Text("-- from here on the steps repeat for ever --", style="yellow"))
         cells = [str(k + 1), describe(moment), pages_bar(moment.requests, "gpu_pages", bounds.gpu_pages)]
         if bounds.host_pages:
             cells.append(pages_bar(moment.requests, "host_pages", bounds.host_pages))
         table.add_row(*cells)
-    where = f"in the loop from step {trace.loop_start + 1}" if trace.loop_start is not None else "in the last step"
-    console.print(Text(f"{trace.claim.name}: {count(len(trace.moments), 'step')}", style="bold red"))
-    console.print(Text(f"False {where}: {trace.claim.sentence}"))
     console.print(table)
-    if trace.claim.kind is Kind.EVENTUALLY:
+    if trace.loop_start is not None:
         for state in trace.moments[-1].requests:
             console.print(Text(f"      {state_words(state)}", style="dim"))

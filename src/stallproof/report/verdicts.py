@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -9,7 +11,7 @@ from rich.text import Text
 from stallproof.bounds import Bounds
 from stallproof.checking import CheckResult, PropertyResult
 from stallproof.claims import Kind, Verdict
-from stallproof.report.timeline import print_timeline
+from stallproof.report.timeline import count, print_timeline
 
 STYLES = {
     Verdict.HOLDS: "green",
@@ -21,9 +23,10 @@ STYLES = {
 
 def bounds_in_words(bounds: Bounds) -> str:
     """The bounds in one line."""
-    host = f"{bounds.host_pages} host pages" if bounds.host_pages else "no host tier"
+    host = count(bounds.host_pages, "host page") if bounds.host_pages else "no host tier"
     return (
-        f"{bounds.live} live requests, {bounds.gpu_pages} GPU pages, {host}, {bounds.page_tokens} tokens a page, "
+        f"{count(bounds.live, 'live request')}, {count(bounds.gpu_pages, 'GPU page')}, {host}, "
+        f"{count(bounds.page_tokens, 'token')} a page, "
         f"chunks of {bounds.chunk_tokens}, prompts to {bounds.max_prompt}, outputs to {bounds.max_output}"
         + ("" if bounds.cancel else ", no cancellation")
         + ("" if bounds.early_stop else ", no early stop")
@@ -55,7 +58,10 @@ def print_check(result: CheckResult, console: Console, timelines: bool = True) -
     for property_result in result.properties:
         length = property_result.trace_length
         table.add_row(
-            property_result.name, outcome(property_result), "" if length is None else str(length), property_result.sentence
+            property_result.name,
+            outcome(property_result),
+            "" if length is None else str(length),
+            property_result.sentence,
         )
     console.print(table)
     never = [rule for rule, times in result.coverage.items() if times == 0]
@@ -65,21 +71,31 @@ def print_check(result: CheckResult, console: Console, timelines: bool = True) -
     if drain is not None:
         console.print(Text(f"Worst case: {drain} passes until all live requests are done, if nothing else happens."))
     if timelines:
+        for failures in _by_trace(result.failures):
+            console.print()
+            print_timeline([failure.trace for failure in failures if failure.trace is not None], console)
         for failure in result.failures:
-            if failure.trace is not None:
-                console.print()
-                print_timeline(failure.trace, console)
-            else:
+            if failure.trace is None:
                 console.print(Text(never_happened(failure), style="yellow"))
         if result.failures:
             console.print()
     console.print(verdict_line(result))
 
 
+def _by_trace(failures: Iterable[PropertyResult]) -> list[list[PropertyResult]]:
+    """Failures with a trace, those with the same one together."""
+    groups: dict[object, list[PropertyResult]] = {}
+    for failure in failures:
+        if failure.trace is not None:
+            groups.setdefault((failure.trace.moves, failure.trace.loop_start), []).append(failure)
+    return list(groups.values())
+
+
 def never_happened(failure: PropertyResult) -> str:
     """What to do about a *sometimes* property that never happened."""
     return (
-        f"{failure.name}: within these bounds it never happens: {failure.sentence} The other verdicts say nothing about it. "
+        f"{failure.name}: within these bounds it never happens: {failure.sentence} "
+        "The other verdicts say nothing about it. "
         f"Tighten the bounds, or leave the claim out with --unclaimed {failure.name}."
     )
 

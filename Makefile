@@ -1,0 +1,46 @@
+# make setup   the environment alone          make check   explore both policies, then drive the page manager
+# make test    lint, types, tests             make bench   the benchmarks
+# TORCH=torch==X.Y.Z chooses the torch that is installed; TRACE=FILE drives a real trace instead of a generated one.
+
+PYTHON ?= python3
+TORCH ?= torch==2.13.0
+TRACE ?= conversation
+LIMIT ?= 100
+VENV := .venv
+BIN := $(VENV)/bin
+export NUMBA_CACHE_DIR ?= $(CURDIR)/.numba_cache
+
+.PHONY: setup check test bench clean
+
+setup: $(VENV)/pages
+
+# Two stamps, so that each command installs only what it needs.
+$(VENV)/pages: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$(TORCH)" -e ".[pages]"
+	touch $@
+
+$(VENV)/test: $(VENV)/pages
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[pages,test]"
+	touch $@
+
+check: $(VENV)/pages
+	$(BIN)/stallproof check
+	@echo
+	$(BIN)/stallproof check --policy helix-published --gpu-pages 6 --host-pages 1 --max-output 4; test $$? -eq 1
+	@echo
+	$(BIN)/stallproof check --policy helix-published --gpu-pages 4 --host-pages 0; test $$? -eq 1
+	@echo
+	$(BIN)/stallproof drive --limit $(LIMIT) $(TRACE)
+
+test: $(VENV)/test
+	$(BIN)/ruff check src tests model_checking
+	$(BIN)/mypy
+	$(BIN)/python -m pytest
+
+bench: $(VENV)/pages
+	$(BIN)/stallproof bench explorer
+	$(BIN)/stallproof bench pass
+
+clean:
+	rm -rf $(VENV) .numba_cache build src/*.egg-info
