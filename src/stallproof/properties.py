@@ -315,7 +315,7 @@ PROPERTIES: tuple[Claim, ...] = (
     _claim(Kind.ALWAYS, "infeasible-refused", infeasible_refused),
     _claim(Kind.EVENTUALLY, "no-dead-end", stays_dead, "A pass over live requests always decides something."),
     _claim(Kind.EVENTUALLY, "no-livelock", spins, "Busy passes never go round in a circle without computing a token."),
-    _claim(Kind.EVENTUALLY, "oldest-finishes", oldest_stays, "The oldest request finishes, whatever arrives behind it."),
+    _claim(Kind.EVENTUALLY, "oldest-finishes", oldest_stays, "The oldest request finishes, whatever arrives later."),
     _claim(Kind.SOMETIMES, "sometimes-suspends", suspends),
     _claim(Kind.SOMETIMES, "sometimes-resumes", resumes),
     _claim(Kind.SOMETIMES, "sometimes-recompute-pauses-active", recompute_pauses_active),

@@ -15,7 +15,7 @@ from stallproof.requests import ACTIVE
 from stallproof.tiers import ADMIT, CANCEL, FINISH, GROW, MIGRATE, RECOMPUTE_PAUSE, RESUME, SUSPEND
 
 from .plans import plan_of
-from .serving import Serving, ContentError
+from .serving import ContentError, Serving
 
 CUDA = pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"))
 

@@ -114,7 +114,7 @@ class PageManager:
     def _migrate(self, operation: Operation) -> None:
         held = self._held[operation.request]
         moved = slice(held.on_host, held.on_host + operation.amount)
-        sources, targets = held.pages[moved].copy(), self.host.take(operation.amount)
+        sources, targets = held.pages[moved], self.host.take(operation.amount)
         self._transfers.move(GPU, sources, targets)
         self.gpu.release(sources)
         held.pages[moved] = targets
@@ -123,7 +123,7 @@ class PageManager:
 
     def _resume(self, operation: Operation) -> None:
         held = self._held[operation.request]
-        sources, targets = held.pages[: held.on_host].copy(), self.gpu.take(operation.amount)
+        sources, targets = held.pages[: held.on_host], self.gpu.take(operation.amount)
         self._transfers.move(HOST, sources, targets)
         self.host.release(sources)
         held.pages[: held.on_host] = targets
