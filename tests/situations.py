@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -106,6 +107,11 @@ def copied(requests: Requests, tiers: Tiers) -> tuple[Requests, Tiers]:
     return Requests(*(column.copy() for column in requests)), Tiers(tiers.page_tokens, *(c.copy() for c in tiers[1:]))
 
 
+def seeded_situation(seed: int) -> Situation:
+    """A random situation of its own for every seed."""
+    return random_situation(random.Random(seed).randint, most_rows=6)
+
+
 def random_situation(choose: Callable[[int, int], int], most_rows: int = 5) -> Situation:
     """A situation as passes leave them: pages match tokens, every peak fits. ``choose(a, b)`` picks from a to b."""
     page_tokens, gpu, host = choose(1, 2), choose(2, 8), choose(0, 4)
@@ -141,9 +147,14 @@ def random_situation(choose: Callable[[int, int], int], most_rows: int = 5) -> S
 
 
 @st.composite
-def situations(draw: st.DrawFn, most_rows: int = 5) -> Situation:
-    """Random situations that shrink."""
-    return random_situation(lambda a, b: draw(st.integers(int(a), int(b))), most_rows)
+def drawn_situations(draw: st.DrawFn) -> Situation:
+    """Random situations that shrink, most of them small."""
+    return random_situation(lambda a, b: draw(st.integers(int(a), int(b))))
+
+
+def situations() -> st.SearchStrategy[Situation]:
+    """The same, and as many that are crowded more often than not."""
+    return drawn_situations() | st.integers(0, 1 << 32).map(seeded_situation)
 
 
 class Decided(NamedTuple):

@@ -60,7 +60,7 @@ def test_a_candidate_arrived_later_has_started_holds_pages_and_is_not_scheduled(
 
 @given(asked())
 def test_pages_gained_is_what_releasing_the_victim_really_adds(question):
-    situation, requester, scheduled = question
+    situation, requester, _ = question
     requests, tiers = tables(situation)
     for v in candidates(*question):
         assert pages_gained(requests, tiers, requester, v) == gain(situation, requester, v)
@@ -105,7 +105,7 @@ def test_suspended_candidates_help_all_or_none_and_if_none_then_all_together_bri
 
 
 def test_a_victim_on_the_host_alone_helps_only_if_held_pages_wait_for_its_room():
-    """GPU full, host full: R2's two host pages let R1's two held pages leave. With room on the host they already can."""
+    """Both tiers full: R2's two host pages let R1's two held pages leave. With room on the host they already can."""
     rows = [prefill(2, 2), suspended_decode(2, 0), suspended_decode(0, 2, suspension=2)]
     full, roomy = Situation(4, 2, rows), Situation(4, 4, rows)
     assert pages_gained(*tables(full), 0, 2) == 2

@@ -39,9 +39,7 @@ OURS = {
 """Events that rules.md describes in words, without a row."""
 
 EDGES = {
-    (event, source): target
-    for event, (sources, target) in {**RULES_MD, **OURS}.items()
-    for source in sources.split()
+    (event, source): target for event, (sources, target) in {**RULES_MD, **OURS}.items() for source in sources.split()
 }
 
 steps = st.tuples(st.sampled_from(Event), st.booleans())

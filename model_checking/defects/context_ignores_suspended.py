@@ -10,7 +10,7 @@ from stallproof.tiers import Tiers
 
 
 @victim
-def newest_helpful_active(requests: Requests, tiers: Tiers, plan: Plan, requester: int, tokens: int) -> int:  # noqa: ARG001 # a rule's arguments
+def newest_helpful_active(requests: Requests, tiers: Tiers, plan: Plan, requester: int, tokens: int) -> int:
     """K3 without K4: the newest active candidate whose loss makes room."""
     for v in range(len(requests.phase) - 1, requester, -1):
         if requests.phase[v] == ACTIVE and is_candidate(requests, plan.scheduled, requester, v):

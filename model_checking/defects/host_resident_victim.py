@@ -19,7 +19,7 @@ from stallproof.tiers import Tiers
 
 
 @victim
-def newest_wherever_its_pages_are(requests: Requests, tiers: Tiers, plan: Plan, requester: int, tokens: int) -> int:  # noqa: ARG001 # a rule's arguments
+def newest_wherever_its_pages_are(requests: Requests, tiers: Tiers, plan: Plan, requester: int, tokens: int) -> int:
     """R2, R3: the newest candidate, active before suspended, even where its loss makes no room."""
     active = newest_candidate(requests, plan.scheduled, requester, ACTIVE)
     if active != NOBODY:

@@ -10,7 +10,7 @@ from stallproof.tiers import Tiers
 
 
 @victim
-def newest_helpful_not_given_up(requests: Requests, tiers: Tiers, plan: Plan, requester: int, tokens: int) -> int:  # noqa: ARG001 # a rule's arguments
+def newest_helpful_not_given_up(requests: Requests, tiers: Tiers, plan: Plan, requester: int, tokens: int) -> int:
     """R1, R3: the newest candidate whose loss makes room, but for those this pass has given up already."""
     for phase in (ACTIVE, SUSPENDED):
         for v in range(len(requests.phase) - 1, requester, -1):

@@ -11,7 +11,7 @@ from stallproof.tiers import Tiers
 
 @victim
 def newest_helpful_unless_a_decode_runs(
-    requests: Requests, tiers: Tiers, plan: Plan, requester: int, tokens: int  # noqa: ARG001 # a rule's arguments
+    requests: Requests, tiers: Tiers, plan: Plan, requester: int, tokens: int
 ) -> int:
     """K1: nobody while a decode holds GPU pages; else R1, R2."""
     for r in range(len(requests.phase)):

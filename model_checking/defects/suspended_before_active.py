@@ -10,7 +10,7 @@ from stallproof.tiers import Tiers
 
 
 @victim
-def newest_helpful_of_either_phase(requests: Requests, tiers: Tiers, plan: Plan, requester: int, tokens: int) -> int:  # noqa: ARG001 # a rule's arguments
+def newest_helpful_of_either_phase(requests: Requests, tiers: Tiers, plan: Plan, requester: int, tokens: int) -> int:
     """R1, R2, R3, but a suspended candidate is taken before an older active one."""
     for v in range(len(requests.phase) - 1, requester, -1):
         if is_candidate(requests, plan.scheduled, requester, v):

@@ -11,7 +11,7 @@ import numpy as np
 from stallproof.bounds import Bounds
 from stallproof.claims import Kind, Verdict
 from stallproof.errors import EXIT_BOUND_REACHED, EXIT_HOLDS, EXIT_VIOLATED
-from stallproof.explorer import SYSTEM_STEP, Exploration, Finding, Progress, explore, longest_run
+from stallproof.explorer import SYSTEM_STEP, Exploration, Finding, Progress, explore, longest_run, state_digest
 from stallproof.model import LifecycleModel, Move
 from stallproof.plan import Rule
 from stallproof.policies import Policy, policy_named
@@ -53,6 +53,7 @@ class CheckResult:
 
     ``worst_case``: exact maxima over all states, or None where runs can go on for ever:
     ``passes_to_drain``, passes until every request has finished if the environment does nothing more.
+    ``digest`` is of the set of states, whatever the order of search.
     """
 
     policy: Policy
@@ -65,6 +66,7 @@ class CheckResult:
     properties: tuple[PropertyResult, ...]
     coverage: dict[str, int]
     worst_case: dict[str, int | None]
+    digest: str
 
     @property
     def exit_code(self) -> int:
@@ -101,6 +103,7 @@ class CheckResult:
             ],
             "coverage": self.coverage,
             "worst_case": self.worst_case,
+            "digest": self.digest,
         }
 
 
@@ -141,6 +144,7 @@ def check(
         properties=results,
         coverage={rule.label: int(exploration.fired[rule]) for rule in Rule},
         worst_case={"passes_to_drain": passes_to_drain(exploration)},
+        digest=state_digest(exploration.rows),
     )
 
 

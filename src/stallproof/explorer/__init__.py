@@ -12,8 +12,10 @@ a shortest trace or lasso, and the graph of all states. Modules, each importing 
     cycles      eventually-claims
     expansion   successors, computed ahead
     search      breadth first; verdicts
+    digest      the set of states in one number
 """
 
+from stallproof.explorer.digest import state_digest
 from stallproof.explorer.longest import LongestRun, longest_run
 from stallproof.explorer.model import MAX_CLAIMS, SYSTEM_STEP, Model, Successors
 from stallproof.explorer.result import (
@@ -46,4 +48,5 @@ __all__ = [
     "explore",
     "longest_run",
     "path_to",
+    "state_digest",
 ]

@@ -1,0 +1,1 @@
+"""What has been checked, how far, and by whom else. Run from the repository's root."""

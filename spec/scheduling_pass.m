@@ -1,0 +1,580 @@
+-- The scheduling pass of Stallproof, rule by rule, in Murphi, for Rumur.
+--
+-- What our scheduler does, with the numbers of the rules in comments; both policies, a constant chooses. It is
+-- written from the rules, not from the Python code, and shares nothing with it but the states: requests in arrival
+-- order, a finished one leaves and the rest close up, so arrivals never end. model_checking/rumur.py sets the
+-- constants, runs it, and compares states, rules fired, verdicts and trace lengths with the Python explorer.
+
+const
+  LIVE:         3;  -- requests at once
+  GPU_PAGES:    4;
+  HOST_PAGES:   1;  -- 0: there is no tier below the GPU
+  PAGE_TOKENS:  1;
+  CHUNK_TOKENS: 2;
+  MAX_PROMPT:   3;
+  MAX_OUTPUT:   3;
+  CANCEL:       1;  -- 1: any live request may be cancelled
+  POLICY:       0;  -- 0: resident-first, 1: helix-published
+  CLAIM:        0;  -- the one claim that is an error if it is false; 0: none, only count
+
+  -- Claims, numbered as in CLAIM. 1 to 15 are about one step, 16 to 18 about runs that go on for ever.
+  PAGE_CONSERVATION:                1;
+  PHASE_RESIDENCY:                  2;
+  LEGAL_TRANSITION:                 3;
+  LISTS_DISJOINT:                   4;
+  VICTIM_BEHIND_REQUESTER:          5;
+  VICTIM_ONCE_PER_PASS:             6;
+  VICTIM_MAKES_ROOM:                7;
+  ACTIVE_VICTIM_FIRST:              8;
+  ONLY_WHEN_NEEDED:                 9;
+  DECODE_NOT_SUSPENDED_FOR_CONTEXT: 10;
+  NO_SUSPENSION_WITHOUT_LOWER_TIER: 11;
+  TOKENS_PRESERVED:                 12;
+  REPLAY_FROM_ZERO:                 13;
+  SCHEDULED_HAS_PAGES:              14;
+  INFEASIBLE_REFUSED:               15;
+  NO_DEAD_END:                      16;
+  NO_LIVELOCK:                      17;
+  OLDEST_FINISHES:                  18;
+
+  RESIDENT_FIRST:  0;
+  HELIX_PUBLISHED: 1;
+  NOBODY:         -1;
+
+type
+  row:    0..LIVE-1;
+  someone: NOBODY..LIVE-1;
+  length: 0..MAX_PROMPT+MAX_OUTPUT;
+  number: -1000..1000;
+  phase_t: enum { NEW, WAITING, ACTIVE, SUSPENDED, RECOMPUTE_PAUSED };
+
+  request: record
+    phase:       phase_t;  -- NEW: an empty row
+    decoding:    boolean;  -- its prefill is complete and has yielded a token
+    tokens:      length;   -- known tokens: prompt and generated
+    output_left: length;   -- tokens it may still generate; the pass never reads it
+    computed:    length;   -- tokens whose keys and values are in its pages
+    gpu:         0..GPU_PAGES;
+    host:        0..HOST_PAGES;
+    place:       0..2*LIVE;  -- in the order of suspensions, 1 is the oldest; 0 if it holds no GPU page or is not suspended
+  end;
+  table: array [row] of request;
+
+var
+  requests: table;
+
+  -- The plan of the running pass; cleared when it ends.
+  scheduled:  array [row] of length;   -- tokens to compute
+  suspended:  array [row] of boolean;  -- by this pass
+  paused:     array [row] of boolean;  -- recompute-paused by this pass
+  busy:       boolean;                 -- the pass has decided something
+
+  -- To find a run that goes on for ever: a state is remembered once, and met again.
+  remembered: table;
+  remembering: boolean;
+  passed:      boolean;  -- a pass lies between
+  spent:       boolean;  -- the claim was fulfilled on the way: this run shows nothing
+
+-- ---- Words ----------------------------------------------------------------------------------------------------
+
+function live(r: row): boolean;
+begin
+  return requests[r].phase != NEW;
+end;
+
+function started(r: row): boolean;
+begin
+  return requests[r].computed > 0;
+end;
+
+function pages_for(tokens: number): number;
+begin
+  return (tokens + PAGE_TOKENS - 1) / PAGE_TOKENS;
+end;
+
+function free_gpu(): number;
+var n: number;
+begin
+  n := GPU_PAGES;
+  for r: row do n := n - requests[r].gpu; end;
+  return n;
+end;
+
+function free_host(): number;
+var n: number;
+begin
+  n := HOST_PAGES;
+  for r: row do n := n - requests[r].host; end;
+  return n;
+end;
+
+-- GPU pages that r could get without giving anybody up: free ones, and held ones of others that may migrate.
+function available(r: row): number;
+var held: number;
+begin
+  held := 0;
+  for v: row do
+    if v != r & requests[v].phase = SUSPENDED then held := held + requests[v].gpu; end;
+  end;
+  if held > free_host() then held := free_host(); end;
+  return free_gpu() + held;
+end;
+
+-- GPU pages that r lacks to compute that many more tokens.
+function missing(r: row; tokens: length): number;
+begin
+  return pages_for(requests[r].computed + tokens) - requests[r].gpu;
+end;
+
+-- v may be given up for the requester: behind it, started, holding pages, not scheduled in this pass (K2).
+function candidate(requester: row; v: row): boolean;
+begin
+  return v > requester & started(v) & scheduled[v] = 0
+       & (requests[v].phase = ACTIVE | requests[v].phase = SUSPENDED);
+end;
+
+-- What available(requester) becomes if v releases everything: it is tried, and taken back.
+function available_without(requester: row; v: row): number;
+var before: request; n: number;
+begin
+  before := requests[v];
+  clear requests[v];
+  n := available(requester);
+  requests[v] := before;
+  return n;
+end;
+
+function available_without_all(requester: row): number;
+var before: table; n: number;
+begin
+  before := requests;
+  for v: row do
+    if candidate(requester, v) then clear requests[v]; end;
+  end;
+  n := available(requester);
+  requests := before;
+  return n;
+end;
+
+-- ---- Claims about one victim, at the moment it is chosen ---------------------------------------------------------
+
+procedure judge_suspension(requester: row; v: row; tokens: length);
+begin
+  assert CLAIM != VICTIM_BEHIND_REQUESTER | v > requester "victim-behind-requester";
+  assert CLAIM != NO_SUSPENSION_WITHOUT_LOWER_TIER | HOST_PAGES > 0 "no-suspension-without-lower-tier";
+  assert CLAIM != DECODE_NOT_SUSPENDED_FOR_CONTEXT | !requests[v].decoding | requests[requester].decoding
+    "decode-not-suspended-for-context";
+  assert CLAIM != VICTIM_ONCE_PER_PASS | (!suspended[v] & !paused[v]) "victim-once-per-pass";
+  assert CLAIM != LISTS_DISJOINT | scheduled[v] = 0 "lists-disjoint";
+  assert CLAIM != ONLY_WHEN_NEEDED | (missing(requester, tokens) > available(requester)
+    & missing(requester, tokens) <= available_without_all(requester)) "only-when-needed";
+end;
+
+procedure judge_recompute_pause(requester: row; v: row; tokens: length);
+begin
+  assert CLAIM != VICTIM_BEHIND_REQUESTER | v > requester "victim-behind-requester";
+  assert CLAIM != VICTIM_ONCE_PER_PASS | !paused[v] "victim-once-per-pass";
+  assert CLAIM != LISTS_DISJOINT | scheduled[v] = 0 "lists-disjoint";
+  assert CLAIM != VICTIM_MAKES_ROOM | available_without(requester, v) > available(requester) "victim-makes-room";
+  assert CLAIM != ONLY_WHEN_NEEDED | (missing(requester, tokens) > available(requester)
+    & missing(requester, tokens) <= available_without_all(requester)) "only-when-needed";
+  if CLAIM = ACTIVE_VICTIM_FIRST & requests[v].phase = SUSPENDED then
+    for other: row do
+      assert !(candidate(requester, other) & requests[other].phase = ACTIVE
+        & available_without(requester, other) > available(requester)) "active-victim-first";
+    end;
+  end;
+end;
+
+-- ---- What the lifecycle's events do -------------------------------------------------------------------------------
+
+procedure suspend(v: row);
+var newest: number;
+begin
+  assert CLAIM != LEGAL_TRANSITION | (requests[v].phase = ACTIVE & HOST_PAGES > 0) "legal-transition";
+  newest := 0;
+  for r: row do
+    if requests[r].place > newest then newest := requests[r].place; end;
+  end;
+  requests[v].phase := SUSPENDED;
+  requests[v].place := newest + 1;
+  suspended[v] := true;
+  busy := true;
+end;
+
+procedure recompute_pause(v: row);
+begin
+  assert CLAIM != LEGAL_TRANSITION | requests[v].phase = ACTIVE | requests[v].phase = SUSPENDED "legal-transition";
+  requests[v].phase := RECOMPUTE_PAUSED;
+  requests[v].computed := 0;
+  requests[v].decoding := false;
+  requests[v].gpu := 0;
+  requests[v].host := 0;
+  requests[v].place := 0;
+  paused[v] := true;
+  busy := true;
+end;
+
+-- Frees that many GPU pages by migrating held pages of others, oldest suspension first; or moves nothing.
+function make_room(r: row; pages: number): boolean;
+var holder: someone; moved: number;
+begin
+  if pages > available(r) then return false; end;
+  while free_gpu() < pages do
+    holder := NOBODY;
+    for v: row do
+      if v != r & requests[v].phase = SUSPENDED & requests[v].gpu > 0 then
+        if holder = NOBODY then holder := v;
+        elsif requests[v].place < requests[holder].place then holder := v;
+        end;
+      end;
+    end;
+    moved := pages - free_gpu();
+    if requests[holder].gpu < moved then moved := requests[holder].gpu; end;
+    assert CLAIM != LEGAL_TRANSITION | moved <= free_host() "legal-transition";
+    requests[holder].gpu := requests[holder].gpu - moved;
+    requests[holder].host := requests[holder].host + moved;
+    busy := true;
+  end;
+  return true;
+end;
+
+-- H1: resume if suspended, then take the pages of that many more tokens; each step all or nothing.
+function fits(r: row; tokens: length): boolean;
+var pages: number;
+begin
+  if requests[r].phase = SUSPENDED then
+    -- R8: resume only to run
+    if POLICY = RESIDENT_FIRST & missing(r, tokens) > available(r) then return false; end;
+    if !make_room(r, requests[r].host) then return false; end;
+    requests[r].gpu := requests[r].gpu + requests[r].host;
+    requests[r].host := 0;
+    requests[r].phase := ACTIVE;
+    requests[r].place := 0;
+    busy := true;
+  end;
+  pages := missing(r, tokens);
+  if !make_room(r, pages) then return false; end;
+  assert CLAIM != LEGAL_TRANSITION | pages <= free_gpu() "legal-transition";
+  requests[r].gpu := requests[r].gpu + pages;
+  requests[r].phase := ACTIVE;
+  scheduled[r] := tokens;
+  busy := true;
+  return true;
+end;
+
+-- ---- Victims --------------------------------------------------------------------------------------------------------
+
+function newest_candidate(requester: row; wanted: phase_t): someone;
+var found: someone;
+begin
+  found := NOBODY;
+  for v: row do
+    if candidate(requester, v) & requests[v].phase = wanted then found := v; end;
+  end;
+  return found;
+end;
+
+-- R1, R2, R3: the newest candidate whose loss makes room, an active one before any suspended one.
+function newest_helpful(requester: row): someone;
+var active, other: someone;
+begin
+  active := NOBODY;
+  other := NOBODY;
+  for v: row do
+    if candidate(requester, v) & available_without(requester, v) > available(requester) then
+      if requests[v].phase = ACTIVE then active := v; else other := v; end;
+    end;
+  end;
+  if active != NOBODY then return active; end;
+  return other;
+end;
+
+-- H3: whom a decode recompute-pauses.
+function victim_for_decode(requester: row): someone;
+var active, other: someone;
+begin
+  if POLICY = RESIDENT_FIRST then return newest_helpful(requester); end;
+  active := newest_candidate(requester, ACTIVE);
+  other := newest_candidate(requester, SUSPENDED);
+  if active > other then return active; end;
+  return other;
+end;
+
+-- K1 to K5: whom a prefill recompute-pauses.
+function victim_for_prefill(requester: row): someone;
+var active, other: someone;
+begin
+  if POLICY = RESIDENT_FIRST then return newest_helpful(requester); end;
+  active := NOBODY;
+  other := NOBODY;
+  for v: row do
+    if requests[v].phase = ACTIVE & requests[v].decoding & requests[v].gpu > 0 then return NOBODY; end;  -- K1
+    if candidate(requester, v) & !suspended[v] & !paused[v] then  -- K2
+      if requests[v].phase = ACTIVE then active := v; else other := v; end;
+    end;
+  end;
+  if active != NOBODY then return active; end;  -- K3
+  if HOST_PAGES = 0 then return NOBODY; end;
+  return other;  -- K4, K5
+end;
+
+-- R7: nobody is given up in vain. The published rules do not ask.
+function worth_giving_up(requester: row; tokens: length): boolean;
+begin
+  return POLICY = HELIX_PUBLISHED | missing(requester, tokens) <= available_without_all(requester);
+end;
+
+-- ---- The pass ---------------------------------------------------------------------------------------------------------
+
+-- H2: suspend the newest active started request behind r, again and again, until r fits. The end moves to each.
+function suspend_until_fits(r: row; var last: number): boolean;
+var v: someone;
+begin
+  while true do
+    v := NOBODY;
+    if HOST_PAGES > 0 then v := newest_candidate(r, ACTIVE); end;
+    if v = NOBODY then return false; end;
+    judge_suspension(r, v, 1);
+    suspend(v);
+    last := v;
+    if fits(r, 1) then return true; end;
+  end;
+  return false;
+end;
+
+-- H2 and H3.
+function make_way(r: row; var last: number): boolean;
+var v: someone;
+begin
+  if !worth_giving_up(r, 1) then return false; end;
+  if suspend_until_fits(r, last) then return true; end;
+  while true do
+    v := victim_for_decode(r);
+    if v = NOBODY then return false; end;
+    judge_recompute_pause(r, v, 1);
+    recompute_pause(v);
+    if fits(r, 1) then return true; end;
+    if suspend_until_fits(r, last) then return true; end;
+  end;
+  return false;
+end;
+
+procedure generation_phase();
+var r: number; last: number;
+begin
+  r := 0;
+  last := LIVE;
+  while r < last do
+    if live(r) & requests[r].decoding & !suspended[r] & !paused[r] then
+      if !fits(r, 1) then  -- H1
+        if !make_way(r, last) then
+          if requests[r].phase = ACTIVE & HOST_PAGES > 0 then suspend(r); end;  -- H4
+          return;  -- H5
+        end;
+      end;
+    end;
+    r := r + 1;
+  end;
+end;
+
+procedure context_phase();
+var tokens: number; v: someone; fitted: boolean;
+begin
+  for r: row do
+    if live(r) & !requests[r].decoding & !suspended[r] & !paused[r] then
+      tokens := requests[r].tokens - requests[r].computed;
+      if tokens > CHUNK_TOKENS then tokens := CHUNK_TOKENS; end;
+      fitted := fits(r, tokens);
+      if !fitted then
+        v := NOBODY;
+        if worth_giving_up(r, tokens) then v := victim_for_prefill(r); end;
+        if v != NOBODY then
+          judge_recompute_pause(r, v, tokens);
+          recompute_pause(v);
+          return;  -- K6, R5
+        elsif POLICY = RESIDENT_FIRST then
+          return;  -- R4
+        end;
+      end;
+    end;
+  end;
+end;
+
+-- The scheduled tokens are computed; a request with nothing left to compute yields a token; a done one leaves.
+procedure compute();
+begin
+  for r: row do
+    if scheduled[r] > 0 then
+      assert CLAIM != SCHEDULED_HAS_PAGES | (requests[r].phase = ACTIVE
+        & requests[r].gpu >= pages_for(requests[r].computed + scheduled[r])) "scheduled-has-pages";
+      requests[r].computed := requests[r].computed + scheduled[r];
+      if requests[r].computed = requests[r].tokens then
+        requests[r].tokens := requests[r].tokens + 1;
+        requests[r].output_left := requests[r].output_left - 1;
+        requests[r].decoding := true;
+        if requests[r].output_left = 0 then clear requests[r]; end;
+      end;
+    end;
+  end;
+end;
+
+-- ---- Between steps ------------------------------------------------------------------------------------------------------
+
+-- Empty rows go to the end; places in the order of suspensions are numbered from 1 again.
+procedure close_up();
+var used: number; older: number; places: array [row] of 0..2*LIVE;
+begin
+  used := 0;
+  for r: row do
+    if live(r) then
+      if used != r then
+        requests[used] := requests[r];
+        clear requests[r];
+      end;
+      used := used + 1;
+    end;
+  end;
+  for r: row do
+    places[r] := 0;
+    if requests[r].phase = SUSPENDED & requests[r].gpu > 0 then
+      older := 1;
+      for v: row do
+        if requests[v].phase = SUSPENDED & requests[v].gpu > 0 & requests[v].place < requests[r].place then
+          older := older + 1;
+        end;
+      end;
+      places[r] := older;
+    end;
+  end;
+  for r: row do requests[r].place := places[r]; end;
+  clear scheduled;
+  clear suspended;
+  clear paused;
+  clear busy;
+end;
+
+function same(r: row): boolean;
+begin
+  return requests[r].phase = remembered[r].phase & requests[r].decoding = remembered[r].decoding
+       & requests[r].tokens = remembered[r].tokens & requests[r].output_left = remembered[r].output_left
+       & requests[r].computed = remembered[r].computed & requests[r].gpu = remembered[r].gpu
+       & requests[r].host = remembered[r].host & requests[r].place = remembered[r].place;
+end;
+
+-- A step is over. A remembered state that comes back, with a pass between and the claim unfulfilled all the way,
+-- is a run that goes on for ever.
+procedure look_back(unfulfilled: boolean; is_pass: boolean);
+begin
+  if remembering then
+    if !unfulfilled then
+      spent := true;
+    else
+      passed := passed | is_pass;
+      assert !(passed & forall r: row do same(r) end) "it goes on for ever";
+    end;
+  end;
+end;
+
+function unfulfilled_by_environment(oldest_left: boolean): boolean;
+begin
+  return CLAIM = OLDEST_FINISHES & !oldest_left;
+end;
+
+-- ---- The system and its environment ---------------------------------------------------------------------------------------
+
+startstate "nobody"
+begin
+  clear requests;
+  clear scheduled; clear suspended; clear paused; clear busy;
+  clear remembered; clear remembering; clear passed; clear spent;
+end;
+
+-- One pass and its tokens.
+rule "pass" !spent ==>
+var anybody, nobody_scheduled, oldest_stays, unfulfilled: boolean; known: array [row] of number;
+begin
+  anybody := live(0);
+  for r: row do known[r] := requests[r].tokens + requests[r].output_left; end;
+  generation_phase();
+  context_phase();
+  nobody_scheduled := forall r: row do scheduled[r] = 0 end;
+  compute();
+  for r: row do
+    assert CLAIM != TOKENS_PRESERVED | !live(r) | requests[r].tokens + requests[r].output_left = known[r]
+      "tokens-preserved";
+  end;
+  oldest_stays := anybody & live(0);
+  unfulfilled := CLAIM = NO_DEAD_END & anybody & !busy
+               | CLAIM = NO_LIVELOCK & anybody & busy & nobody_scheduled
+               | CLAIM = OLDEST_FINISHES & oldest_stays;
+  close_up();
+  look_back(unfulfilled, true);
+end;
+
+-- A request arrives behind all others, with the longest output that the bounds and the GPU allow: any decode may
+-- stop early, so shorter outputs add nothing. One that can never fit is refused, and nothing changes.
+ruleset prompt: 1..MAX_PROMPT do
+  rule "arrive" !spent & !live(LIVE - 1) & prompt <= GPU_PAGES * PAGE_TOKENS ==>
+  var output: number; r: number;
+  begin
+    output := GPU_PAGES * PAGE_TOKENS - prompt + 1;
+    if output > MAX_OUTPUT then output := MAX_OUTPUT; end;
+    r := LIVE - 1;
+    while r > 0 & !live(r - 1) do r := r - 1; end;
+    requests[r].phase := WAITING;
+    requests[r].tokens := prompt;
+    requests[r].output_left := output;
+    look_back(unfulfilled_by_environment(r = 0), false);
+  end;
+
+  rule "refuse" !spent & !live(LIVE - 1) & prompt + MAX_OUTPUT - 1 > GPU_PAGES * PAGE_TOKENS ==>
+  begin
+    look_back(unfulfilled_by_environment(!live(0)), false);
+  end;
+end;
+
+ruleset r: row do
+  rule "stop early" !spent & requests[r].phase = ACTIVE & requests[r].decoding ==>
+  begin
+    clear requests[r];
+    close_up();
+    look_back(unfulfilled_by_environment(r = 0), false);
+  end;
+
+  rule "cancel" CANCEL = 1 & !spent & live(r) ==>
+  begin
+    clear requests[r];
+    close_up();
+    look_back(unfulfilled_by_environment(r = 0), false);
+  end;
+end;
+
+rule "remember" CLAIM >= NO_DEAD_END & !remembering ==>
+begin
+  remembered := requests;
+  remembering := true;
+end;
+
+-- ---- Claims about every state -----------------------------------------------------------------------------------------------
+
+invariant "page-conservation"
+  CLAIM != PAGE_CONSERVATION | (free_gpu() >= 0 & free_host() >= 0);
+
+invariant "phase-residency"
+  CLAIM != PHASE_RESIDENCY | forall r: row do
+    (requests[r].phase = ACTIVE -> requests[r].host = 0 & requests[r].gpu = pages_for(requests[r].computed))
+    & (requests[r].phase = SUSPENDED -> requests[r].gpu + requests[r].host = pages_for(requests[r].computed))
+    & (requests[r].phase = ACTIVE | requests[r].phase = SUSPENDED | requests[r].gpu + requests[r].host = 0)
+  end;
+
+invariant "replay-from-zero"
+  CLAIM != REPLAY_FROM_ZERO | forall r: row do
+    requests[r].phase = WAITING | requests[r].phase = RECOMPUTE_PAUSED
+      -> requests[r].computed = 0 & !requests[r].decoding
+  end;
+
+invariant "infeasible-refused"
+  CLAIM != INFEASIBLE_REFUSED | forall r: row do
+    live(r) -> pages_for(requests[r].tokens + requests[r].output_left - 1) <= GPU_PAGES
+  end;
