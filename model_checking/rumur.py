@@ -14,7 +14,7 @@ from stallproof.errors import StallproofError
 
 TEXT = Path(__file__).parent.parent / "spec" / "scheduling_pass.m"
 POLICY_NUMBERS = {"resident-first": 0, "helix-published": 1}
-NO_CLAIM = 0
+OPTIONS = ("--symmetry-reduction", "off", "--deadlock-detection", "off", "--counterexample-trace", "full")
 
 
 class RumurError(StallproofError):
@@ -31,8 +31,8 @@ class RumurReport:
     trace_length: int | None
 
 
-def constants_for(policy: str, bounds: Bounds, claim: int = NO_CLAIM) -> dict[str, int]:
-    """The constants of the Murphi text for a policy, bounds and a claim's number."""
+def constants_for(policy: str, bounds: Bounds, claims: int = 0) -> dict[str, int]:
+    """The constants of the Murphi text for a policy, bounds and a sum of claims' numbers."""
     return {
         "LIVE": bounds.live,
         "GPU_PAGES": bounds.gpu_pages,
@@ -43,13 +43,13 @@ def constants_for(policy: str, bounds: Bounds, claim: int = NO_CLAIM) -> dict[st
         "MAX_OUTPUT": bounds.max_output,
         "CANCEL": int(bounds.cancel),
         "POLICY": POLICY_NUMBERS[policy],
-        "CLAIM": claim,
+        "CLAIMS": claims,
     }
 
 
 def claim_numbers(text: str) -> dict[str, int]:
     """The number of each claim in the text's constants, by the property's name."""
-    block = text[text.index("-- Claims, numbered") : text.index("RESIDENT_FIRST:")]
+    block = text[text.index("-- Claims.") : text.index("RESIDENT_FIRST:")]
     return {name.lower().replace("_", "-"): int(number) for name, number in re.findall(r"([A-Z_]+): +(\d+);", block)}
 
 
@@ -71,8 +71,7 @@ def run(text: str, constants: dict[str, int]) -> RumurReport:
         model, code, binary = (Path(folder) / name for name in ("model.m", "model.c", "model"))
         model.write_text(with_constants(text, constants), encoding="utf-8")
         _call(
-            ["rumur", "--output", str(code), "--threads", "1", "--symmetry-reduction", "off"]
-            + ["--deadlock-detection", "off", "--counterexample-trace", "full", str(model)]
+            ["rumur", "--output", str(code), "--threads", "1", *OPTIONS, str(model)],
         )
         _call(["gcc", "-O2", "-march=native", "-mcx16", "-o", str(binary), str(code), "-lpthread"])
         output = subprocess.run([str(binary)], capture_output=True, text=True, check=False).stdout

@@ -15,27 +15,27 @@ const
   MAX_OUTPUT:   3;
   CANCEL:       1;  -- 1: any live request may be cancelled
   POLICY:       0;  -- 0: resident-first, 1: helix-published
-  CLAIM:        0;  -- the one claim that is an error if it is false; 0: none, only count
+  CLAIMS:       0;  -- the claims that are errors if they are false: the sum of their numbers; 0: none, only count
 
-  -- Claims, numbered as in CLAIM. 1 to 15 are about one step, 16 to 18 about runs that go on for ever.
+  -- Claims. The last three are about runs that go on for ever; one of them at a time.
   PAGE_CONSERVATION:                1;
   PHASE_RESIDENCY:                  2;
-  LEGAL_TRANSITION:                 3;
-  LISTS_DISJOINT:                   4;
-  VICTIM_BEHIND_REQUESTER:          5;
-  VICTIM_ONCE_PER_PASS:             6;
-  VICTIM_MAKES_ROOM:                7;
-  ACTIVE_VICTIM_FIRST:              8;
-  ONLY_WHEN_NEEDED:                 9;
-  DECODE_NOT_SUSPENDED_FOR_CONTEXT: 10;
-  NO_SUSPENSION_WITHOUT_LOWER_TIER: 11;
-  TOKENS_PRESERVED:                 12;
-  REPLAY_FROM_ZERO:                 13;
-  SCHEDULED_HAS_PAGES:              14;
-  INFEASIBLE_REFUSED:               15;
-  NO_DEAD_END:                      16;
-  NO_LIVELOCK:                      17;
-  OLDEST_FINISHES:                  18;
+  LEGAL_TRANSITION:                 4;
+  LISTS_DISJOINT:                   8;
+  VICTIM_BEHIND_REQUESTER:          16;
+  VICTIM_ONCE_PER_PASS:             32;
+  VICTIM_MAKES_ROOM:                64;
+  ACTIVE_VICTIM_FIRST:              128;
+  ONLY_WHEN_NEEDED:                 256;
+  DECODE_NOT_SUSPENDED_FOR_CONTEXT: 512;
+  NO_SUSPENSION_WITHOUT_LOWER_TIER: 1024;
+  TOKENS_PRESERVED:                 2048;
+  REPLAY_FROM_ZERO:                 4096;
+  SCHEDULED_HAS_PAGES:              8192;
+  INFEASIBLE_REFUSED:               16384;
+  NO_DEAD_END:                      32768;
+  NO_LIVELOCK:                      65536;
+  OLDEST_FINISHES:                  131072;
 
   RESIDENT_FIRST:  0;
   HELIX_PUBLISHED: 1;
@@ -46,6 +46,7 @@ type
   someone: NOBODY..LIVE-1;
   length: 0..MAX_PROMPT+MAX_OUTPUT;
   number: -1000..1000;
+  claim_t: 0..2*OLDEST_FINISHES-1;
   phase_t: enum { NEW, WAITING, ACTIVE, SUSPENDED, RECOMPUTE_PAUSED };
 
   request: record
@@ -74,6 +75,11 @@ var
   remembering: boolean;
   passed:      boolean;  -- a pass lies between
   spent:       boolean;  -- the claim was fulfilled on the way: this run shows nothing
+
+function claimed(claim: claim_t): boolean;
+begin
+  return (CLAIMS / claim) % 2 = 1;
+end;
 
 -- ---- Words ----------------------------------------------------------------------------------------------------
 
@@ -160,25 +166,25 @@ end;
 
 procedure judge_suspension(requester: row; v: row; tokens: length);
 begin
-  assert CLAIM != VICTIM_BEHIND_REQUESTER | v > requester "victim-behind-requester";
-  assert CLAIM != NO_SUSPENSION_WITHOUT_LOWER_TIER | HOST_PAGES > 0 "no-suspension-without-lower-tier";
-  assert CLAIM != DECODE_NOT_SUSPENDED_FOR_CONTEXT | !requests[v].decoding | requests[requester].decoding
+  assert !claimed(VICTIM_BEHIND_REQUESTER) | v > requester "victim-behind-requester";
+  assert !claimed(NO_SUSPENSION_WITHOUT_LOWER_TIER) | HOST_PAGES > 0 "no-suspension-without-lower-tier";
+  assert !claimed(DECODE_NOT_SUSPENDED_FOR_CONTEXT) | !requests[v].decoding | requests[requester].decoding
     "decode-not-suspended-for-context";
-  assert CLAIM != VICTIM_ONCE_PER_PASS | (!suspended[v] & !paused[v]) "victim-once-per-pass";
-  assert CLAIM != LISTS_DISJOINT | scheduled[v] = 0 "lists-disjoint";
-  assert CLAIM != ONLY_WHEN_NEEDED | (missing(requester, tokens) > available(requester)
+  assert !claimed(VICTIM_ONCE_PER_PASS) | (!suspended[v] & !paused[v]) "victim-once-per-pass";
+  assert !claimed(LISTS_DISJOINT) | scheduled[v] = 0 "lists-disjoint";
+  assert !claimed(ONLY_WHEN_NEEDED) | (missing(requester, tokens) > available(requester)
     & missing(requester, tokens) <= available_without_all(requester)) "only-when-needed";
 end;
 
 procedure judge_recompute_pause(requester: row; v: row; tokens: length);
 begin
-  assert CLAIM != VICTIM_BEHIND_REQUESTER | v > requester "victim-behind-requester";
-  assert CLAIM != VICTIM_ONCE_PER_PASS | !paused[v] "victim-once-per-pass";
-  assert CLAIM != LISTS_DISJOINT | scheduled[v] = 0 "lists-disjoint";
-  assert CLAIM != VICTIM_MAKES_ROOM | available_without(requester, v) > available(requester) "victim-makes-room";
-  assert CLAIM != ONLY_WHEN_NEEDED | (missing(requester, tokens) > available(requester)
+  assert !claimed(VICTIM_BEHIND_REQUESTER) | v > requester "victim-behind-requester";
+  assert !claimed(VICTIM_ONCE_PER_PASS) | !paused[v] "victim-once-per-pass";
+  assert !claimed(LISTS_DISJOINT) | scheduled[v] = 0 "lists-disjoint";
+  assert !claimed(VICTIM_MAKES_ROOM) | available_without(requester, v) > available(requester) "victim-makes-room";
+  assert !claimed(ONLY_WHEN_NEEDED) | (missing(requester, tokens) > available(requester)
     & missing(requester, tokens) <= available_without_all(requester)) "only-when-needed";
-  if CLAIM = ACTIVE_VICTIM_FIRST & requests[v].phase = SUSPENDED then
+  if claimed(ACTIVE_VICTIM_FIRST) & requests[v].phase = SUSPENDED then
     for other: row do
       assert !(candidate(requester, other) & requests[other].phase = ACTIVE
         & available_without(requester, other) > available(requester)) "active-victim-first";
@@ -191,7 +197,7 @@ end;
 procedure suspend(v: row);
 var newest: number;
 begin
-  assert CLAIM != LEGAL_TRANSITION | (requests[v].phase = ACTIVE & HOST_PAGES > 0) "legal-transition";
+  assert !claimed(LEGAL_TRANSITION) | (requests[v].phase = ACTIVE & HOST_PAGES > 0) "legal-transition";
   newest := 0;
   for r: row do
     if requests[r].place > newest then newest := requests[r].place; end;
@@ -204,7 +210,7 @@ end;
 
 procedure recompute_pause(v: row);
 begin
-  assert CLAIM != LEGAL_TRANSITION | requests[v].phase = ACTIVE | requests[v].phase = SUSPENDED "legal-transition";
+  assert !claimed(LEGAL_TRANSITION) | requests[v].phase = ACTIVE | requests[v].phase = SUSPENDED "legal-transition";
   requests[v].phase := RECOMPUTE_PAUSED;
   requests[v].computed := 0;
   requests[v].decoding := false;
@@ -231,7 +237,7 @@ begin
     end;
     moved := pages - free_gpu();
     if requests[holder].gpu < moved then moved := requests[holder].gpu; end;
-    assert CLAIM != LEGAL_TRANSITION | moved <= free_host() "legal-transition";
+    assert !claimed(LEGAL_TRANSITION) | moved <= free_host() "legal-transition";
     requests[holder].gpu := requests[holder].gpu - moved;
     requests[holder].host := requests[holder].host + moved;
     busy := true;
@@ -255,7 +261,7 @@ begin
   end;
   pages := missing(r, tokens);
   if !make_room(r, pages) then return false; end;
-  assert CLAIM != LEGAL_TRANSITION | pages <= free_gpu() "legal-transition";
+  assert !claimed(LEGAL_TRANSITION) | pages <= free_gpu() "legal-transition";
   requests[r].gpu := requests[r].gpu + pages;
   requests[r].phase := ACTIVE;
   scheduled[r] := tokens;
@@ -406,7 +412,7 @@ procedure compute();
 begin
   for r: row do
     if scheduled[r] > 0 then
-      assert CLAIM != SCHEDULED_HAS_PAGES | (requests[r].phase = ACTIVE
+      assert !claimed(SCHEDULED_HAS_PAGES) | (requests[r].phase = ACTIVE
         & requests[r].gpu >= pages_for(requests[r].computed + scheduled[r])) "scheduled-has-pages";
       requests[r].computed := requests[r].computed + scheduled[r];
       if requests[r].computed = requests[r].tokens then
@@ -478,7 +484,7 @@ end;
 
 function unfulfilled_by_environment(oldest_left: boolean): boolean;
 begin
-  return CLAIM = OLDEST_FINISHES & !oldest_left;
+  return claimed(OLDEST_FINISHES) & !oldest_left;
 end;
 
 -- ---- The system and its environment ---------------------------------------------------------------------------------------
@@ -501,13 +507,13 @@ begin
   nobody_scheduled := forall r: row do scheduled[r] = 0 end;
   compute();
   for r: row do
-    assert CLAIM != TOKENS_PRESERVED | !live(r) | requests[r].tokens + requests[r].output_left = known[r]
+    assert !claimed(TOKENS_PRESERVED) | !live(r) | requests[r].tokens + requests[r].output_left = known[r]
       "tokens-preserved";
   end;
   oldest_stays := anybody & live(0);
-  unfulfilled := CLAIM = NO_DEAD_END & anybody & !busy
-               | CLAIM = NO_LIVELOCK & anybody & busy & nobody_scheduled
-               | CLAIM = OLDEST_FINISHES & oldest_stays;
+  unfulfilled := claimed(NO_DEAD_END) & anybody & !busy
+               | claimed(NO_LIVELOCK) & anybody & busy & nobody_scheduled
+               | claimed(OLDEST_FINISHES) & oldest_stays;
   close_up();
   look_back(unfulfilled, true);
 end;
@@ -550,7 +556,7 @@ ruleset r: row do
   end;
 end;
 
-rule "remember" CLAIM >= NO_DEAD_END & !remembering ==>
+rule "remember" CLAIMS >= NO_DEAD_END & !remembering ==>
 begin
   remembered := requests;
   remembering := true;
@@ -559,22 +565,22 @@ end;
 -- ---- Claims about every state -----------------------------------------------------------------------------------------------
 
 invariant "page-conservation"
-  CLAIM != PAGE_CONSERVATION | (free_gpu() >= 0 & free_host() >= 0);
+  !claimed(PAGE_CONSERVATION) | (free_gpu() >= 0 & free_host() >= 0);
 
 invariant "phase-residency"
-  CLAIM != PHASE_RESIDENCY | forall r: row do
+  !claimed(PHASE_RESIDENCY) | forall r: row do
     (requests[r].phase = ACTIVE -> requests[r].host = 0 & requests[r].gpu = pages_for(requests[r].computed))
     & (requests[r].phase = SUSPENDED -> requests[r].gpu + requests[r].host = pages_for(requests[r].computed))
     & (requests[r].phase = ACTIVE | requests[r].phase = SUSPENDED | requests[r].gpu + requests[r].host = 0)
   end;
 
 invariant "replay-from-zero"
-  CLAIM != REPLAY_FROM_ZERO | forall r: row do
+  !claimed(REPLAY_FROM_ZERO) | forall r: row do
     requests[r].phase = WAITING | requests[r].phase = RECOMPUTE_PAUSED
       -> requests[r].computed = 0 & !requests[r].decoding
   end;
 
 invariant "infeasible-refused"
-  CLAIM != INFEASIBLE_REFUSED | forall r: row do
+  !claimed(INFEASIBLE_REFUSED) | forall r: row do
     live(r) -> pages_for(requests[r].tokens + requests[r].output_left - 1) <= GPU_PAGES
   end;

@@ -13,7 +13,7 @@ from stallproof.claims import Kind, Verdict
 from stallproof.errors import UnknownPolicy, UsageError
 from stallproof.explorer import explore
 from stallproof.model import Kind as MoveKind
-from stallproof.model import LifecycleModel, Move, number_live, pack, unpack
+from stallproof.model import LifecycleModel, Move, pack, unpack
 from stallproof.policies import POLICIES, policy_named
 from stallproof.properties import PROPERTIES
 from stallproof.traces import trace_of
@@ -191,19 +191,18 @@ def test_a_failing_property_that_is_not_claimed_leaves_the_verdict_alone():
 
 
 def test_a_sometimes_claim_that_never_happens_is_violated_until_it_is_not_claimed():
-    """With 3 GPU pages, 2 host pages and 2 requests, at most 3 pages are ever demanded beyond... nobody: see below.
+    """Every request computes its only token and finishes in the pass that admits it, so nobody is ever short of pages.
 
-    Two requests of one prompt token and up to 2 output tokens hold at most 2 pages each. One GPU page is
-    short, and whoever is suspended has computed one token, so one page moves: the host is never full.
+    Three of them want 3 of the 2 pages, so the claims are judged.
     """
-    bounds = Bounds(live=3, gpu_pages=3, host_pages=2, chunk_tokens=1, max_prompt=1, max_output=2)
-    result, found = checked("resident-first", bounds)
-    never = {p.name for p in result.failures}
-    assert never
-    assert all(found[name].kind is Kind.SOMETIMES and found[name].trace is None for name in never)
+    bounds = Bounds(live=3, gpu_pages=2, host_pages=1, max_prompt=1, max_output=1)
+    result, _ = checked("resident-first", bounds)
+    assert {p.name for p in result.failures} == {claim.name for claim in PROPERTIES if claim.kind is Kind.SOMETIMES}
+    assert all(p.trace is None and p.trace_length is None for p in result.failures)
     assert result.verdict is Verdict.VIOLATED
     assert result.exit_code == 1
-    result, _ = checked(replace(policy_named("resident-first"), unclaimed=frozenset(never)), bounds)
+    never = frozenset(p.name for p in result.failures)
+    result, _ = checked(replace(policy_named("resident-first"), unclaimed=never), bounds)
     assert result.verdict is Verdict.HOLDS
     assert result.exit_code == 0
 
@@ -229,7 +228,7 @@ def test_a_bound_of_exactly_all_states_is_no_cut():
 
 def test_what_a_cut_off_search_saw_broken_is_violated():
     result, found = checked("helix-published", USELESS, max_states=60)
-    assert not result.exit_code == 0
+    assert result.exit_code in (1, 3)
     assert found["victim-makes-room"].verdict is Verdict.VIOLATED
 
 
@@ -315,8 +314,3 @@ def test_every_counterexample_replays_and_ends_where_its_property_breaks(bounds)
         again = trace_of(LifecycleModel(result.policy, bounds), p.trace.claim, p.trace.moves, p.trace.loop_start)
         assert [m.row.tolist() for m in again.moments] == [m.row.tolist() for m in p.trace.moments]
         assert len(p.trace.moments) == p.trace_length
-
-
-def test_nobody_is_live_in_the_state_without_requests():
-    step = LifecycleModel(policy_named("resident-first"), Bounds()).new_step()
-    assert number_live(step.before) == 0

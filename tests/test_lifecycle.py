@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from stallproof.errors import IllegalTransition
+from stallproof.lifecycle import IllegalTransition
 from stallproof.lifecycle import (
     GUARDS,
     ILLEGAL,

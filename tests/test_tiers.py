@@ -20,7 +20,7 @@ from situations import (
     waiting,
 )
 
-from stallproof.errors import IllegalTransition
+from stallproof.lifecycle import IllegalTransition
 from stallproof.lifecycle import TRANSITIONS, Event, Phase
 from stallproof.requests import NOBODY
 from stallproof.tiers import (

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from stallproof.engine import Checks, Engine, Refusal, Violation
+from stallproof.engine import Engine
 from stallproof.errors import EXIT_HOLDS, EXIT_VIOLATED, PoolTooSmall
+from stallproof.outcomes import Checks, Refusal, Violation
 from stallproof.policies import Policy
 from stallproof.tiers import peak_pages
 from stallproof.workloads import Workload

@@ -14,16 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from stallproof.claims import Kind
-from stallproof.errors import StallproofError, UsageError
+from stallproof.errors import UsageError
 from stallproof.lifecycle import Phase
 from stallproof.model import begin
+from stallproof.outcomes import SAMPLE_EVERY, Checks, Counts, Refusal, Stall, Violation, stall_report
 from stallproof.plan import clear
 from stallproof.policies import Policy, policy_named
 from stallproof.properties import PROPERTIES, facts
@@ -33,77 +32,17 @@ from stallproof.tiers import (
     ARRIVE,
     CANCEL,
     GPU,
-    HOST,
     MIGRATE,
     RECOMPUTE_PAUSE,
     RESUME,
     SUSPEND,
     apply,
-    missing_pages,
     peak_pages,
 )
 from stallproof.witness import Step, new_step, replay
 
 if TYPE_CHECKING:
     from stallproof.pages import PageManager
-
-SAMPLE_EVERY = 16
-"""With ``checks="sample"``, every how many passes the properties and contents are checked."""
-
-Int64s = npt.NDArray[np.int64]
-
-
-class Checks(Enum):
-    """How much an engine checks: nothing, every 16th pass, or every pass."""
-
-    OFF = "off"
-    SAMPLE = "sample"
-    FULL = "full"
-
-
-class Refusal(NamedTuple):
-    """Why a request was not accepted. It would never fit, however long it waited."""
-
-    peak_pages: int
-    gpu_pages: int
-
-    def __str__(self) -> str:
-        return f"needs {self.peak_pages} pages at its longest, and the GPU has {self.gpu_pages}"
-
-
-class Violation(NamedTuple):
-    """A property that a pass made false."""
-
-    property: str
-    sentence: str
-    pass_number: int
-
-    def __str__(self) -> str:
-        return f"pass {self.pass_number}: {self.property} is violated: {self.sentence}"
-
-
-class Stall(StallproofError):
-    """Nothing can change any more: the pass decides the same nothing for ever. The text says who waits for what."""
-
-
-@dataclass
-class Counts:
-    """What happened since the engine started. Pages and tokens are totals over all passes."""
-
-    passes: int = 0
-    finished: int = 0
-    cancelled: int = 0
-    tokens: int = 0
-    suspends: int = 0
-    resumes: int = 0
-    recompute_pauses: int = 0
-    useless_victims: int = 0
-    recomputed_tokens: int = 0
-    pages_offloaded: int = 0
-    pages_onboarded: int = 0
-    content_checks: int = 0
-    content_errors: int = 0
-    peak_gpu_pages: int = 0
 
 
 @dataclass
@@ -282,7 +221,8 @@ class Engine:
             return
         state = b"".join(column.tobytes() for column in step.after)
         if int(step.plan.operations[0]) == 0 or state in self._seen_since_progress:
-            raise Stall(self.waiting_for())
+            ids = self._ids[: self._n].tolist()
+            raise Stall(stall_report(self.counts.passes, step.after, step.tiers, ids, self.chunk_tokens))
         self._seen_since_progress.add(state)
 
     def _close_up(self) -> list[int]:
@@ -314,28 +254,6 @@ class Engine:
         self._whole = larger
         self._ids = np.concatenate([self._ids, np.zeros_like(self._ids)])
         self._generations = np.concatenate([self._generations, np.zeros_like(self._generations)])
-
-    # -- words --------------------------------------------------------------------------------------
-
-    def waiting_for(self) -> str:
-        """Who waits for how many pages, who has them, and what to do about it."""
-        step = self._step
-        table, tiers = step.after, step.tiers
-        lines = [f"stalled at pass {self.counts.passes}: no pass computes a token any more."]
-        rows = sorted(range(self._n), key=lambda r: -(int(table.gpu_pages[r]) + int(table.host_pages[r])))
-        for r in range(min(self._n, 5)):
-            tokens = 1 if table.decoding[r] else min(self.chunk_tokens, int(table.tokens[r] - table.computed[r]))
-            lacking = int(missing_pages(table, tiers, r, tokens))
-            lines.append(f"  request {self._ids[r]} ({Phase(int(table.phase[r])).label}) waits for {lacking} GPU pages")
-        lines.append(f"  free: {int(tiers.free[GPU])} GPU pages, {int(tiers.free[HOST])} host pages")
-        for r in rows[:5]:
-            if table.gpu_pages[r] or table.host_pages[r]:
-                lines.append(
-                    f"  request {self._ids[r]} ({Phase(int(table.phase[r])).label}) has "
-                    f"{int(table.gpu_pages[r])} GPU and {int(table.host_pages[r])} host pages"
-                )
-        lines.append(f"  remedy: more GPU pages (now {self.gpu_pages}), fewer requests at once, or another policy.")
-        return "\n".join(lines)
 
 
 def _rows(step: Step, n: int) -> Step:

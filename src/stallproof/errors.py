@@ -7,7 +7,7 @@
     |   +-- TraceFormatError            a line of a workload or trace file cannot be read
     |   +-- UnknownPolicy               no policy of that name
     |   +-- PoolTooSmall                no request of a workload can ever fit
-    +-- IllegalTransition               an event the lifecycle does not allow; nothing was changed
+    +-- IllegalTransition               (in lifecycle) an event it does not allow; nothing was changed
     +-- ReplayError                     a recorded trace does not replay: says at which step
     +-- PageError                       a plan asks the page manager for what it cannot do
 
@@ -48,25 +48,6 @@ class UnknownPolicy(UsageError):
 
 class PoolTooSmall(UsageError):
     """No request of a workload can ever fit the GPU pool."""
-
-
-class IllegalTransition(StallproofError):
-    """The lifecycle does not allow ``event`` in ``phase``. Raised before anything is changed.
-
-    ``request`` is the request's position in its table, ``phase`` and ``event`` are the codes of
-    :class:`stallproof.lifecycle.Phase` and :class:`stallproof.lifecycle.Event`.
-    """
-
-    def __init__(self, request: int, phase: int, event: int) -> None:
-        self.request, self.phase, self.event = request, phase, event
-        super().__init__(request, phase, event)
-
-    def __str__(self) -> str:
-        from stallproof import lifecycle
-
-        phase = lifecycle.Phase(self.phase).label
-        event = lifecycle.Event(self.event).label
-        return f"request {self.request} is {phase}: the lifecycle does not allow the event '{event}'"
 
 
 class ReplayError(StallproofError):

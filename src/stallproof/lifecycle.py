@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stallproof.compiled import compiled
-from stallproof.errors import IllegalTransition
+from stallproof.errors import StallproofError
 
 
 class Phase(IntEnum):
@@ -99,6 +99,23 @@ GUARDS: dict[str, str] = {
     "host_has_room": "the host has a free page for each page that moves",
 }
 """What each guard of the table says."""
+
+
+class IllegalTransition(StallproofError):
+    """The lifecycle does not allow ``event`` in ``phase``. Raised before anything is changed.
+
+    ``request`` is the request's row in its table; ``phase`` and ``event`` may be plain codes.
+    """
+
+    def __init__(self, request: int, phase: int, event: int) -> None:
+        self.request, self.phase, self.event = request, Phase(phase), Event(event)
+        super().__init__(request, phase, event)
+
+    def __str__(self) -> str:
+        return (
+            f"request {self.request} is {self.phase.label}: the lifecycle does not allow the event '{self.event.label}'"
+        )
+
 
 ILLEGAL = -1
 """Entry of :data:`NEXT_PHASE` for an event the table does not allow."""

@@ -191,6 +191,7 @@ def run_arrival(step: Step, r: int, prompt: int, output: int) -> int:
     perform(step.after, step.tiers, step.plan, ARRIVE, r, 0, SELF)
     step.after.tokens[r] = prompt
     step.after.output_left[r] = output
+    replay(step, 1)
     return facts(step)
 
 
@@ -199,6 +200,7 @@ def run_end(step: Step, r: int, event: int) -> int:
     """Request ``r`` is stopped (event finish) or cancelled. Returns the facts."""
     begin(step, 0)
     perform(step.after, step.tiers, step.plan, event, r, 0, SELF)
+    replay(step, 1)
     return facts(step)
 
 

@@ -23,15 +23,24 @@ from stallproof.requests import (
     new_requests,
 )
 from stallproof.tiers import (
+    ADMIT,
+    ARRIVE,
+    GPU,
+    GROW,
+    HOST,
+    MIGRATE,
     RECOMPUTE_PAUSE,
+    RESUME,
     SCHEDULE,
     SUSPEND,
     Tiers,
     apply,
     available,
     copy_tiers,
+    has_lower_tier,
     missing_pages,
     new_tiers,
+    peak_pages,
 )
 
 
@@ -43,7 +52,6 @@ class GiveUps(NamedTuple):
     victim: Column  # int64 row
     requester: Column  # int64 row
     phase: Column  # int64 the victim's phase before
-    lawful: Column  # int64 1 if the victim was a candidate of the requester
     missing: Column  # int64 GPU pages the requester lacked
     available: Column  # int64 GPU pages it could get without this victim
     available_after: Column  # int64 and after it was given up
@@ -97,7 +105,6 @@ def new_step(rows: int, gpu_pages: int, host_pages: int, page_tokens: int) -> St
             victim=numbers(),
             requester=numbers(),
             phase=flags(),
-            lawful=flags(),
             missing=numbers(),
             available=numbers(),
             available_after=numbers(),
@@ -113,7 +120,11 @@ def new_step(rows: int, gpu_pages: int, host_pages: int, page_tokens: int) -> St
 
 @compiled_in_place
 def replay(step: Step, chunk_tokens: int) -> None:
-    """Replay the plan of ``step`` from ``before``; fill ``legal`` and ``give_ups``."""
+    """Replay the plan of ``step`` from ``before``; fill ``legal`` and ``give_ups``.
+
+    This is where a step is held against the contract: each operation must be a row of the transition
+    table whose guard holds at that moment, and all of them together must lead to ``after``.
+    """
     copy_requests(step.before, step.replayed)
     copy_tiers(step.tiers_before, step.replayed_tiers)
     step.scheduled[:] = 0
@@ -124,6 +135,8 @@ def replay(step: Step, chunk_tokens: int) -> None:
     for k in range(step.plan.operations[0]):
         event, r, requester = step.plan.event[k], step.plan.request[k], step.plan.requester[k]
         if NEXT_PHASE[step.replayed.phase[r], event] == ILLEGAL:
+            return
+        if not guard_holds(step, event, r, step.plan.amount[k]):
             return
         gives_up = (event == SUSPEND or event == RECOMPUTE_PAUSE) and requester >= 0
         if gives_up:
@@ -145,6 +158,27 @@ def replay(step: Step, chunk_tokens: int) -> None:
 
 
 @compiled_part
+def guard_holds(step: Step, event: int, r: int, amount: int) -> bool:
+    """The guard of the event's row in the transition table, and that ``amount`` is what the row says."""
+    requests, tiers = step.replayed, step.replayed_tiers
+    if event == ARRIVE:  # peak_fits_gpu
+        peak = peak_pages(step.after.tokens[r], step.after.output_left[r], tiers.page_tokens)
+        return peak <= tiers.capacity[GPU]
+    if event == ADMIT or event == GROW:  # pages_fit
+        return 0 < amount <= tiers.free[GPU]
+    if event == SCHEDULE:  # pages_hold_tokens
+        room = requests.gpu_pages[r] * tiers.page_tokens
+        return amount > 0 and requests.host_pages[r] == 0 and requests.computed[r] + amount <= room
+    if event == SUSPEND:  # lower_tier
+        return has_lower_tier(tiers)
+    if event == MIGRATE:  # host_has_room
+        return 0 < amount <= min(requests.gpu_pages[r], tiers.free[HOST])
+    if event == RESUME:  # pages_fit
+        return amount == requests.host_pages[r] and amount <= tiers.free[GPU]
+    return True
+
+
+@compiled_part
 def _note_victim(step: Step, event: int, victim: int, requester: int) -> None:
     requests, tiers, notes = step.replayed, step.replayed_tiers, step.give_ups
     k = notes.number[0]
@@ -153,7 +187,6 @@ def _note_victim(step: Step, event: int, victim: int, requester: int) -> None:
     notes.victim[k] = victim
     notes.requester[k] = requester
     notes.phase[k] = requests.phase[victim]
-    notes.lawful[k] = is_candidate(requests, step.scheduled, requester, victim)
     notes.missing[k] = missing_pages(requests, tiers, requester, step.tokens[requester])
     notes.available[k] = available(requests, tiers, requester)
     notes.reachable[k] = available_without_candidates(requests, tiers, step.scheduled, requester)

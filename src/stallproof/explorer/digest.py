@@ -10,6 +10,6 @@ from stallproof.explorer.model import UInt64s
 
 
 def state_digest(rows: UInt64s) -> str:
-    """SHA-256 over the rows, sorted, each word as eight bytes, lowest first. ``rows``: ``[states, words]``, all different."""
+    """SHA-256 over the sorted rows, each word as eight bytes, lowest first. ``rows``: ``[states, words]``."""
     ordered = rows[np.lexsort(rows.T[::-1])]
     return hashlib.sha256(np.ascontiguousarray(ordered).astype("<u8").tobytes()).hexdigest()

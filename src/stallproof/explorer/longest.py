@@ -24,9 +24,7 @@ class LongestRun:
 
 
 @compiled
-def heaviest(
-    first_edge: Int64s, target: Int32s, keep: Bools, weight: Int64s, order: Int32s
-) -> tuple[Int64s, Int64s]:
+def heaviest(first_edge: Int64s, target: Int32s, keep: Bools, weight: Int64s, order: Int32s) -> tuple[Int64s, Int64s]:
     """Per state, the greatest weight of a run of kept edges that ends there, and that run's last edge."""
     total = np.zeros(len(order), np.int64)
     last = np.full(len(order), NO_EDGE, np.int64)

@@ -40,9 +40,7 @@ def topological_order(first_edge: Int64s, target: Int32s, keep: Bools) -> Int32s
 
 
 @compiled
-def subgraph(
-    first_edge: Int64s, target: Int32s, keep: Bools, inside: Bools
-) -> tuple[Int32s, Int32s, Int64s]:
+def subgraph(first_edge: Int64s, target: Int32s, keep: Bools, inside: Bools) -> tuple[Int32s, Int32s, Int64s]:
     """The kept edges between the ``inside`` states, with those states renumbered in their order.
 
     Returns ``first_edge`` and ``target`` in new numbers, then the edges' ids.

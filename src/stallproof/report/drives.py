@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from stallproof.driving import DriveResult
-from stallproof.engine import Checks
+from stallproof.outcomes import Checks
 
 MOST_SHOWN = 5
 
