@@ -10,7 +10,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export NUMBA_CACHE_DIR ?= $(CURDIR)/.numba_cache
 
-.PHONY: setup check test bench clean
+.PHONY: setup check test crosscheck verify spec bench tables clean
 
 setup: $(VENV)/pages
 
@@ -37,6 +37,25 @@ test: $(VENV)/test
 	$(BIN)/ruff check src tests model_checking
 	$(BIN)/mypy
 	$(BIN)/python -m pytest
+	if command -v rumur >/dev/null; then $(MAKE) crosscheck; else echo "rumur is not installed: cross-check skipped"; fi
+
+# The small models of the manifest: Rumur on the Murphi text against the explorer on the code.
+crosscheck: $(VENV)/test
+	$(BIN)/python -m model_checking.crosscheck
+
+# All models, large ones too.
+verify: $(VENV)/test
+	$(BIN)/python -m model_checking.crosscheck --large
+	$(BIN)/python -m model_checking.tables
+
+# The Murphi text through Rumur, the TLA+ contract through TLC where TLA2TOOLS names its jar.
+spec: crosscheck
+	if [ -n "$(TLA2TOOLS)" ]; then $(BIN)/python -m model_checking.tlc "$(TLA2TOOLS)"; \
+	else echo "TLA2TOOLS is not set: TLC skipped"; fi
+
+# Writes the generated parts of README and docs.
+tables: $(VENV)/test
+	$(BIN)/python -m model_checking.tables --write
 
 bench: $(VENV)/pages
 	$(BIN)/stallproof bench explorer

@@ -214,7 +214,7 @@ Room == \A r \in Requests : []<>(Lacking(r) <= freeGpu)
 Patience == \A r \in Requests :
   []<><<Suspend(r) \/ RecomputePause(r)>>_vars => []<>(phase[r] = "finished")
 
-(* The specification of a scheduler that owes nobody anything any more.      *)
+(* A scheduler that respects the lifecycle and pays what it owes.            *)
 Spec == Lifecycle /\ Service /\ Room /\ Patience
 
 -------------------------------------------------------------------------------

@@ -78,7 +78,7 @@ class Plain:
         return shortest
 
     def passes_until_nobody(self) -> int | None:
-        """From each state pass after pass, until nobody is left: the most passes; None if some state never gets there."""
+        """From each state pass after pass until nobody is left: the most passes; None if one never gets there."""
         nobody = bytes(8 * self.model.words)
         most = 0
         for state in self.depth:
@@ -149,7 +149,7 @@ def test_helix_published_takes_a_useless_victim_and_does_not_claim_otherwise():
     3 arrivals and a pass that gives each its page are needed, since somebody must be suspended for the first
     request before a second can ask for a page that the loss of a third does not bring: 5 steps, the least.
     """
-    result, found = checked("helix-published", USELESS)
+    _, found = checked("helix-published", USELESS)
     assert found["victim-makes-room"].failed
     assert not found["victim-makes-room"].claimed
     assert found["victim-makes-room"].trace_length == 5
@@ -233,9 +233,9 @@ def test_what_a_cut_off_search_saw_broken_is_violated():
 
 
 def test_unknown_policies_and_bounds_without_sense_are_refused():
-    with pytest.raises(UnknownPolicy, match="there is no policy 'nope'. Choose one of: helix-published, resident-"):
+    with pytest.raises(UnknownPolicy, match=r"there is no policy 'nope'\. Choose one of: helix-published, resident-"):
         check("nope")
-    with pytest.raises(UsageError, match="--live: 17 is out of range. Give a number from 1 to 16."):
+    with pytest.raises(UsageError, match=r"^--live: 17 is out of range\. Give a number from 1 to 16\.$"):
         check(bounds=Bounds(live=17))
 
 

@@ -13,9 +13,7 @@ from stallproof.errors import UsageError
 from stallproof.lifecycle import TRANSITIONS, Phase
 from stallproof.report import diagrams
 
-TABLE = Counter(
-    (source, row.target, row.event.label, row.guard) for row in TRANSITIONS for source in row.sources
-)
+TABLE = Counter((source, row.target, row.event.label, row.guard) for row in TRANSITIONS for source in row.sources)
 BY_NAME = {phase.name.lower(): phase for phase in Phase}
 
 
@@ -75,8 +73,8 @@ def test_svg_is_drawn_by_graphviz():
 
 
 def test_svg_without_graphviz_says_what_to_do(monkeypatch):
-    monkeypatch.setattr(shutil, "which", lambda program: None)
-    with pytest.raises(UsageError, match="--format svg: .*'dot' is not installed. Install the package graphviz, or"):
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    with pytest.raises(UsageError, match=r"^--format svg: .*'dot' is not installed\. Install the package graphviz, or"):
         diagrams.svg()
 
 

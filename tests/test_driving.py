@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from stallproof.driving import default_pools, drive, largest_peak, peak_demand
-from stallproof.outcomes import Checks, Stall
 from stallproof.errors import PoolTooSmall, UsageError
+from stallproof.outcomes import Checks, Stall
 from stallproof.pages import PageManager
 from stallproof.policies import POLICIES
 from stallproof.workloads import Workload, conversation
@@ -113,9 +113,9 @@ def test_two_requests_that_collide_lose_what_the_table_says():
     """1 token a page, 4 GPU pages, no host, chunks of 2: prompts of 2, outputs of 3. Each needs 4 pages at its longest.
 
     Pass 1: each computes 2 tokens and generates 1. Pass 2: R0 needs a page, R1 is recompute-paused and loses
-    2 tokens; R0 has 3, generates its second. Pass 3: R0 takes the fourth page, generates its third and is done;
-    R1 (3 tokens) needs 2 pages for its chunk, 1 was free in pass 3... none now; it starts in pass 4.
-    Pass 4: 2 tokens, pass 5: 1 token and its second output, pass 6: its third.
+    2 tokens; R0 generates its second. Pass 3: R0 takes the fourth page, generates its third and is done; R1 now
+    replays 3 tokens, and 1 page was free where its chunk needs 2. Pass 4: 2 tokens of R1. Pass 5: the last of its
+    replay, which yields its second. Pass 6: its third.
     """
     result = drive(workload((0, 2, 3), (0, 2, 3)), gpu_pages=4, page_tokens=1, chunk_tokens=2)
     counts = result.engine.counts
@@ -164,7 +164,7 @@ def test_a_pool_in_which_nobody_fits_is_refused_before_the_first_pass():
 
 def test_sizes_without_sense_are_refused():
     for wrong in ({"gpu_pages": 0}, {"gpu_pages": 10**30}, {"gpu_pages": 9, "host_pages": -1}):
-        with pytest.raises(UsageError, match="--(gpu|host)-pages: "):
+        with pytest.raises(UsageError, match=r"^--(gpu|host)-pages: "):
             drive(SMALL, **wrong)
 
 

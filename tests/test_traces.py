@@ -152,7 +152,7 @@ def test_a_loop_start_that_is_no_number_is_found(saved, tmp_path, start):
     assert_names_place_and_remedy(error)
 
 
-@pytest.mark.parametrize("name", [claim.name for claim in PROPERTIES if claim.name not in ("no-dead-end", "oldest-finishes")])
+@pytest.mark.parametrize("name", sorted({*CLAIMS} - {"no-dead-end", "oldest-finishes"}))
 def test_a_trace_shows_nothing_about_another_property(saved, tmp_path, name):
     saved["property"] = name
     error = refusal(saved, tmp_path)
@@ -175,12 +175,12 @@ def test_a_field_that_is_wrong_is_found(saved, tmp_path, field, value):
     saved[field] = value
     error = refusal(saved, tmp_path)
     assert isinstance(error, TraceFormatError)
-    assert_names_place_and_remedy(error) if field != "policy" else assert_names_the_file(error)
+    assert_names_the_file(error)
 
 
 def assert_names_the_file(error: StallproofError) -> None:
-    """Where the remedy is another one: to choose a policy that exists."""
-    assert str(error).startswith(("/", "tampered")) or "tampered.json" in str(error)
+    """Where the remedy may be another one, such as to choose a policy that exists."""
+    assert "tampered.json" in str(error)
     assert error.exit_code == 2
     assert "\n" not in str(error)
 
@@ -219,9 +219,7 @@ def test_a_bound_that_is_missing_is_found(saved, tmp_path):
     assert_names_place_and_remedy(refusal(saved, tmp_path))
 
 
-@pytest.mark.parametrize(
-    "value", [2.5, 3.0, "3", True, None, [], float("nan"), float("inf")], ids=repr
-)
+@pytest.mark.parametrize("value", [2.5, 3.0, "3", True, None, [], float("nan"), float("inf")], ids=repr)
 @pytest.mark.parametrize("field", ["request", "prompt", "output"])
 def test_a_number_of_a_move_that_is_none_is_found(saved, tmp_path, field, value):
     saved["steps"][0][field] = value
@@ -312,7 +310,7 @@ def test_what_the_bounds_leave_out_is_refused(bounds, move):
     """After a pass the request with prompt 2 decodes, so with early stop and cancellation both are possible."""
     arrive = Move(Kind.ARRIVE, prompt=2, output=3)
     list(walk(LifecycleModel(policy_named("helix-published"), BOUNDS), [arrive, PASS, move]))
-    with pytest.raises(ReplayError, match="^step 3: "):
+    with pytest.raises(ReplayError, match=r"^step 3: "):
         list(walk(LifecycleModel(policy_named("helix-published"), bounds), [arrive, PASS, move]))
 
 

@@ -28,8 +28,13 @@ def parser() -> argparse.ArgumentParser:
     _drive(verbs.add_parser("drive", help="drive the page manager over a workload", epilog=EXIT_CODES))
     explain = verbs.add_parser("explain", help="replay a saved trace and show it; exit 1 if it still breaks its claim")
     explain.add_argument("file", metavar="TRACE", help="a file that check --trace wrote")
-    diagram = verbs.add_parser("diagram", help="print the lifecycle's diagram")
+    diagram = verbs.add_parser("diagram", help="print the lifecycle's diagram, or the graph of the states reached")
     diagram.add_argument("--format", choices=("mermaid", "dot", "svg"), default="mermaid")
+    diagram.add_argument(
+        "--reachable", action="store_true", help="the states reached, by how many requests are in which phase"
+    )
+    diagram.add_argument("--graphml", metavar="FILE", help="write the whole graph of the states reached, for networkx")
+    _sizes(diagram)
     verbs.add_parser("policies", help="list the policies")
     bench = verbs.add_parser("bench", help="measure the explorer or the pass")
     bench.add_argument("what", choices=("explorer", "pass"), nargs="?", default="explorer")
@@ -38,7 +43,8 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-def _check(verb: argparse.ArgumentParser) -> None:
+def _sizes(verb: argparse.ArgumentParser) -> None:
+    """The options that say what is explored."""
     default = Bounds()
     verb.add_argument("--policy", default="resident-first", metavar="NAME", help="see: stallproof policies")
     for option, value, help_text in (
@@ -54,6 +60,10 @@ def _check(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--no-cancel", action="store_true", help="nobody cancels a request")
     verb.add_argument("--no-early-stop", action="store_true", help="every request generates its whole output")
     verb.add_argument("--every-output", action="store_true", help="explore every output length, redundant ones too")
+
+
+def _check(verb: argparse.ArgumentParser) -> None:
+    _sizes(verb)
     verb.add_argument("--unclaimed", action="append", default=[], metavar="PROPERTY", help="do not claim this property")
     verb.add_argument("--max-states", type=int, metavar="N", help="give up after N states (exit 3)")
     verb.add_argument("--threads", type=int, metavar="N", help="default: one a core")

@@ -28,18 +28,7 @@ def check(options: argparse.Namespace) -> int:
     """Explore a policy exhaustively within bounds."""
     require_writable(options.json, "--json")
     require_writable(options.trace, "--trace")
-    bounds = Bounds(
-        live=options.live,
-        gpu_pages=options.gpu_pages,
-        host_pages=options.host_pages,
-        page_tokens=options.page_tokens,
-        chunk_tokens=options.chunk_tokens,
-        max_prompt=options.max_prompt,
-        max_output=options.max_output,
-        cancel=not options.no_cancel,
-        early_stop=not options.no_early_stop,
-        every_output=options.every_output,
-    ).checked()
+    bounds = _bounds(options)
     for option, value in (("--max-states", options.max_states), ("--threads", options.threads)):
         if value is not None and value < 1:
             raise UsageError(f"{value} is out of range", option, "Give at least 1.")
@@ -67,6 +56,21 @@ def check(options: argparse.Namespace) -> int:
             print(f"trace of {failed.claim.name} written to {options.trace}", file=sys.stderr)
     write_json(result.as_json(), options.json)
     return result.exit_code
+
+
+def _bounds(options: argparse.Namespace) -> Bounds:
+    return Bounds(
+        live=options.live,
+        gpu_pages=options.gpu_pages,
+        host_pages=options.host_pages,
+        page_tokens=options.page_tokens,
+        chunk_tokens=options.chunk_tokens,
+        max_prompt=options.max_prompt,
+        max_output=options.max_output,
+        cancel=not options.no_cancel,
+        early_stop=not options.no_early_stop,
+        every_output=options.every_output,
+    ).checked()
 
 
 def _policy(name: str, unclaimed: list[str]) -> Policy:
@@ -152,10 +156,23 @@ def explain(options: argparse.Namespace) -> int:
 
 
 def diagram(options: argparse.Namespace) -> int:
-    """Print the lifecycle's diagram, made from the transition table."""
-    from stallproof.report.diagrams import FORMATS
+    """Print the lifecycle's diagram, made from the transition table; or the graph of the states reached."""
+    from stallproof.report import diagrams
 
-    sys.stdout.write(FORMATS[options.format]())
+    if not options.reachable and options.graphml is None:
+        sys.stdout.write(diagrams.FORMATS[options.format]())
+        return EXIT_HOLDS
+    require_writable(options.graphml, "--graphml")
+    policy, bounds = _policy(options.policy, []), _bounds(options)
+
+    from stallproof.report import reachable
+
+    if options.graphml is not None:
+        reachable.write_graphml(policy, bounds, Path(options.graphml))
+        return EXIT_HOLDS
+    picture = reachable.abstract_graph(policy, bounds)
+    text = reachable.mermaid(picture) if options.format == "mermaid" else reachable.dot(picture)
+    sys.stdout.write(diagrams.svg(text) if options.format == "svg" else text)
     return EXIT_HOLDS
 
 

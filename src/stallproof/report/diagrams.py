@@ -45,8 +45,8 @@ def dot() -> str:
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def svg() -> str:
-    """The lifecycle as SVG, drawn by Graphviz. Raises UsageError where its ``dot`` is not installed."""
+def svg(text: str | None = None) -> str:
+    """``text`` (Graphviz; the lifecycle if None) as SVG. Raises UsageError where ``dot`` is not installed."""
     program = shutil.which("dot")
     if program is None:
         raise UsageError(
@@ -54,7 +54,7 @@ def svg() -> str:
             "--format svg",
             "Install the package graphviz, or use --format dot or mermaid.",
         )
-    return subprocess.run([program, "-Tsvg"], input=dot(), capture_output=True, text=True, check=True).stdout
+    return subprocess.run([program, "-Tsvg"], input=text or dot(), capture_output=True, text=True, check=True).stdout
 
 
 FORMATS = {"mermaid": mermaid, "dot": dot, "svg": svg}

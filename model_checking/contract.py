@@ -1,0 +1,456 @@
+"""The contract of ``spec/RequestLifecycle.tla`` once more, for the explorer: what any scheduler must respect.
+
+Written against the lifecycle's table, not translated: phases come from ``NEXT_PHASE``, the arithmetic is
+numpy's. So equal numbers mean something. The convention: one transition for each request, event and
+pair of numbers (prompt and output, or tokens) whose guard holds, self-loops and repeated states included.
+Then TLC's "distinct states found" are the explorer's states, its "states generated" the transitions plus
+the initial state, its depth the explorer's plus 1, for it counts states on a longest shortest path.
+
+The explorer's own eventually-claims know no fairness. :func:`fair_run` does: it looks for an infinite run
+that keeps what a scheduler owes and never fulfils a claim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stallproof.claims import Claim, Kind
+from stallproof.explorer import StateGraph, Successors
+from stallproof.explorer.cycles import strong_components
+from stallproof.lifecycle import ILLEGAL, NEXT_PHASE, Event, Phase
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+FIELDS = ("phase", "tokens", "left", "computed", "gpu", "host")
+"""Of a request, a byte each of its word, from the lowest. One word more holds the free pages of both tiers."""
+
+
+class Constants(NamedTuple):
+    """The constants of the TLA+ module. ``requests``: how many there are."""
+
+    requests: int
+    gpu_pages: int
+    host_pages: int
+    page_tokens: int
+    chunk_tokens: int
+    prompts: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+class States(NamedTuple):
+    """Many states: arrays of shape (states, requests), and (states,) for the free pages. Names as in TLA+."""
+
+    phase: Ints
+    tokens: Ints
+    left: Ints
+    computed: Ints
+    gpu: Ints
+    host: Ints
+    free_gpu: Ints
+    free_host: Ints
+
+    def where(self, index: Any) -> States:
+        """A copy of some of the states."""
+        return States(*(array[index].copy() for array in self))
+
+
+class Action(NamedTuple):
+    """One instance of an action: the event, the request, and its one or two numbers."""
+
+    event: Event
+    request: int
+    first: int = 0
+    second: int = 0
+
+    @property
+    def label(self) -> int:
+        """The action as the explorer keeps it."""
+        return self.event | self.request << 4 | self.first << 8 | self.second << 16
+
+    @classmethod
+    def of_label(cls, label: int) -> Action:
+        """The action that ``label`` stands for."""
+        return cls(Event(label & 15), label >> 4 & 15, label >> 8 & 255, label >> 16)
+
+    def __str__(self) -> str:
+        return f"{self.event.label} {self.request}"
+
+
+def pack(states: States) -> NDArray[np.uint64]:
+    """The states as the explorer's rows."""
+    words = sum(getattr(states, field) << 8 * byte for byte, field in enumerate(FIELDS))
+    free = states.free_gpu | states.free_host << 8
+    return np.column_stack([words, free]).astype(np.uint64)
+
+
+def unpack(rows: NDArray[np.uint64]) -> States:
+    """The inverse of :func:`pack`."""
+    words = rows.astype(np.int64)
+    requests, free = words[:, :-1], words[:, -1]
+    return States(*(requests >> 8 * byte & 255 for byte in range(len(FIELDS))), free & 255, free >> 8)
+
+
+def is_live(phase: Any) -> Any:
+    """Has arrived and not finished."""
+    return (phase >= Phase.WAITING) & (phase <= Phase.RECOMPUTE_PAUSED)
+
+
+def has_phase(*phases: Phase) -> Callable[[Any], Any]:
+    """A test of an array of phases."""
+    return lambda phase: np.isin(phase, phases)
+
+
+class ContractModel:
+    """Every behaviour that the contract allows, as a model for the explorer."""
+
+    def __init__(self, constants: Constants) -> None:
+        self.constants = constants
+        self.words = constants.requests + 1
+        self.claims = CLAIMS
+        self.applicable = [
+            not (claim.name in ("suspend-happens", "migrate-happens", "resume-happens") and constants.host_pages == 0)
+            for claim in CLAIMS
+        ]
+        lengths = list(product(constants.prompts, constants.outputs))
+        chunks = [(tokens, 0) for tokens in range(1, constants.chunk_tokens + 1)]
+        numbers = {Event.ARRIVE: lengths, Event.REFUSE: lengths}
+        numbers |= {event: chunks for event in (Event.ADMIT, Event.GROW, Event.SCHEDULE)}
+        self.actions = [
+            Action(event, r, first, second)
+            for r in range(constants.requests)
+            for event in Event
+            for first, second in numbers.get(event, [(0, 0)])
+        ]
+
+    def pages(self, tokens: Any) -> Any:
+        """Pages that tokens of one request fill, the last one perhaps in part."""
+        return -(-tokens // self.constants.page_tokens)
+
+    def feasible(self, prompt: Any, output: Any) -> Any:
+        """The request fits the GPU alone; the last token it generates is never computed."""
+        return self.pages(prompt + output - 1) <= self.constants.gpu_pages
+
+    def initial_rows(self) -> NDArray[np.uint64]:
+        """Nobody has arrived, every page is free."""
+        nothing = [np.zeros((1, self.constants.requests), np.int64) for _ in FIELDS]
+        free = [np.array([self.constants.gpu_pages]), np.array([self.constants.host_pages])]
+        return pack(States(*nothing, *free))
+
+    def next_phases(self, states: States, action: Action) -> Ints:
+        """The phase the action's request would reach, or ILLEGAL. A finished request's place is as good as new."""
+        phase = states.phase[:, action.request]
+        return NEXT_PHASE[np.where(phase == Phase.FINISHED, Phase.NEW, phase), action.event]
+
+    def pages_wanted(self, states: States, action: Action) -> Ints:
+        """GPU pages that the action takes: for its first tokens, for its next ones, or for the return from the host."""
+        r, event, tokens = action.request, action.event, action.first
+        if event is Event.RESUME:
+            return states.host[:, r]
+        held = states.gpu[:, r]
+        return self.pages(states.computed[:, r] + tokens) - held if event in (Event.ADMIT, Event.GROW) else 0 * held
+
+    def enabled(self, states: States, action: Action) -> Bools:
+        """The table has a row for the action, and its guard holds."""
+        event, r, first, second = action
+        possible = self.next_phases(states, action) != ILLEGAL
+        wanted = self.pages_wanted(states, action)
+        known = states.computed[:, r] + first <= states.tokens[:, r]
+        unfinished = states.left[:, r] > 0
+        guards = {
+            Event.ARRIVE: lambda: self.feasible(first, second),
+            Event.REFUSE: lambda: not self.feasible(first, second),
+            Event.ADMIT: lambda: known & (wanted <= states.free_gpu),
+            Event.GROW: lambda: known & unfinished & (wanted > 0) & (wanted <= states.free_gpu),
+            Event.SCHEDULE: lambda: (
+                known & unfinished & (self.pages(states.computed[:, r] + first) <= states.gpu[:, r])
+            ),
+            Event.SUSPEND: lambda: unfinished & (self.constants.host_pages > 0),
+            Event.MIGRATE: lambda: (states.gpu[:, r] > 0) & (states.free_host > 0),
+            Event.RESUME: lambda: wanted <= states.free_gpu,
+            Event.RECOMPUTE_PAUSE: lambda: unfinished,
+            Event.FINISH: lambda: ~unfinished,
+            Event.CANCEL: lambda: True,
+        }
+        return possible & guards[event]()
+
+    def apply(self, before: States, action: Action) -> States:
+        """The states after the action, which is enabled in all of them."""
+        event, r, first, second = action
+        after = before.where(slice(None))
+        after.phase[:, r] = self.next_phases(before, action)
+        wanted = self.pages_wanted(before, action)
+        after.gpu[:, r] += wanted
+        after.free_gpu[:] -= wanted
+        if event is Event.ARRIVE:
+            after.tokens[:, r], after.left[:, r] = first, second
+        elif event is Event.SCHEDULE:
+            after.computed[:, r] += first
+            yields = after.computed[:, r] == after.tokens[:, r]
+            after.tokens[:, r] += yields
+            after.left[:, r] -= yields
+        elif event is Event.MIGRATE:
+            after.gpu[:, r] -= 1
+            after.free_gpu[:] += 1
+            after.host[:, r] += 1
+            after.free_host[:] -= 1
+        elif event is Event.RESUME:
+            after.free_host[:] += before.host[:, r]
+            after.host[:, r] = 0
+        elif event in (Event.RECOMPUTE_PAUSE, Event.FINISH, Event.CANCEL):
+            after.free_gpu[:] += before.gpu[:, r]
+            after.free_host[:] += before.host[:, r]
+            after.gpu[:, r] = after.host[:, r] = after.computed[:, r] = 0
+            if event is not Event.RECOMPUTE_PAUSE:
+                after.tokens[:, r] = after.left[:, r] = 0
+        return after
+
+    def successors(self, rows: NDArray[np.uint64]) -> Successors:
+        """Every enabled action of every state."""
+        states = unpack(rows)
+        source, label, reached, facts = [], [], [], []
+        for action in self.actions:
+            [index] = np.nonzero(self.enabled(states, action))
+            before = states.where(index)
+            after = self.apply(before, action)
+            bits = np.zeros(len(index), np.uint64)
+            for bit, claim in enumerate(self.claims):
+                told = claim.predicate(self, action.event, before, after)
+                wrong = ~told if claim.kind is Kind.ALWAYS else told
+                bits |= wrong.astype(np.uint64) << np.uint64(bit)
+            source.append(index)
+            label.append(np.full(len(index), action.label))
+            reached.append(pack(after))
+            facts.append(bits)
+        order = np.argsort(np.concatenate(source), kind="stable")
+        return Successors(
+            np.concatenate(source)[order].astype(np.int32),
+            np.concatenate(label)[order].astype(np.int32),
+            np.concatenate(reached)[order],
+            np.concatenate(facts)[order],
+            np.array([len(index) for index in source], np.int64),
+        )
+
+
+def _pages_conserved(model: ContractModel, event: Event, before: States, after: States) -> Bools:
+    on_gpu = after.gpu.sum(axis=1) + after.free_gpu == model.constants.gpu_pages
+    return on_gpu & (after.host.sum(axis=1) + after.free_host == model.constants.host_pages)
+
+
+def _vacant_is_empty(model: ContractModel, event: Event, before: States, after: States) -> Bools:
+    something = after.tokens + after.left + after.computed + after.gpu + after.host
+    return (is_live(after.phase) | (something == 0)).all(axis=1)
+
+
+def _waiting_holds_nothing(model: ContractModel, event: Event, before: States, after: States) -> Bools:
+    without = has_phase(Phase.WAITING, Phase.RECOMPUTE_PAUSED)(after.phase)
+    return (~without | (after.gpu + after.host + after.computed == 0)).all(axis=1)
+
+
+def _active_on_gpu(model: ContractModel, event: Event, before: States, after: States) -> Bools:
+    return ((after.phase != Phase.ACTIVE) | (after.host == 0)).all(axis=1)
+
+
+def _pages_of_its_tokens(model: ContractModel, event: Event, before: States, after: States) -> Bools:
+    held = after.gpu + after.host
+    most = np.minimum(after.computed + model.constants.chunk_tokens, after.tokens)
+    right = (model.pages(after.computed) <= held) & (held <= model.pages(most)) & (after.computed < after.tokens)
+    return (~has_phase(Phase.ACTIVE, Phase.SUSPENDED)(after.phase) | right).all(axis=1)
+
+
+def _suspended_needs_lower_tier(model: ContractModel, event: Event, before: States, after: States) -> Bools:
+    return (after.phase != Phase.SUSPENDED).all(axis=1) | (model.constants.host_pages > 0)
+
+
+def _live_is_feasible(model: ContractModel, event: Event, before: States, after: States) -> Bools:
+    return (~is_live(after.phase) | model.feasible(after.tokens, after.left)).all(axis=1)
+
+
+def _finished_work_is_kept(model: ContractModel, event: Event, before: States, after: States) -> Bools:
+    return (~is_live(after.phase) | (after.left > 0) | (after.phase == Phase.ACTIVE)).all(axis=1)
+
+
+def _tokens_preserved(model: ContractModel, event: Event, before: States, after: States) -> Bools:
+    kept = (after.tokens >= before.tokens) & (after.tokens + after.left == before.tokens + before.left)
+    return (~(is_live(before.phase) & is_live(after.phase)) | kept).all(axis=1)
+
+
+def _replay_from_zero(model: ContractModel, event: Event, before: States, after: States) -> Bools:
+    return ((after.computed >= before.computed) | (after.computed + after.gpu + after.host == 0)).all(axis=1)
+
+
+def _held_pages_kept(model: ContractModel, event: Event, before: States, after: States) -> Bools:
+    held = (before.phase == Phase.SUSPENDED) & has_phase(Phase.SUSPENDED, Phase.ACTIVE)(after.phase)
+    return (~held | (after.gpu + after.host == before.gpu + before.host)).all(axis=1)
+
+
+def _happens(event: Event) -> Claim:
+    def predicate(model: ContractModel, happened: Event, before: States, after: States) -> Bools:
+        return np.full(len(after.free_gpu), happened is event)
+
+    return Claim(f"{event.label}-happens", Kind.SOMETIMES, f"Event {event.label} can happen.", predicate)
+
+
+SAFETY = {
+    "PagesConserved": Claim("pages-conserved", Kind.ALWAYS, "Every page is free or one request's.", _pages_conserved),
+    "VacantIsEmpty": Claim("vacant-is-empty", Kind.ALWAYS, "The finished leave nothing behind.", _vacant_is_empty),
+    "WaitingHoldsNothing": Claim(
+        "waiting-holds-nothing", Kind.ALWAYS, "Waiting and recompute-paused hold nothing.", _waiting_holds_nothing
+    ),
+    "ActiveOnGpu": Claim("active-on-gpu", Kind.ALWAYS, "The active have GPU pages only.", _active_on_gpu),
+    "PagesOfItsTokens": Claim(
+        "pages-of-its-tokens", Kind.ALWAYS, "Pages are those of the tokens, and at most a chunk.", _pages_of_its_tokens
+    ),
+    "SuspendedNeedsLowerTier": Claim(
+        "suspended-needs-lower-tier", Kind.ALWAYS, "Nothing is suspended on the GPU alone.", _suspended_needs_lower_tier
+    ),
+    "LiveIsFeasible": Claim("live-is-feasible", Kind.ALWAYS, "Everybody live fits the GPU alone.", _live_is_feasible),
+    "FinishedWorkIsKept": Claim(
+        "finished-work-is-kept", Kind.ALWAYS, "Finished work is never given up.", _finished_work_is_kept
+    ),
+    "TokensPreserved": Claim("tokens-preserved", Kind.ALWAYS, "No generated token is lost.", _tokens_preserved),
+    "ReplayFromZero": Claim("replay-from-zero", Kind.ALWAYS, "Computed tokens are lost all together.", _replay_from_zero),
+    "HeldPagesKept": Claim("held-pages-kept", Kind.ALWAYS, "Held pages are moved, never dropped.", _held_pages_kept),
+}
+"""By name in the TLA+ module. Its ``TypeInvariant`` is about values that a packed row cannot have."""
+
+CLAIMS = (*SAFETY.values(), *(_happens(event) for event in Event))
+
+
+class Fairness(NamedTuple):
+    """What a run keeps: a set of edges or states it meets for ever, if it meets another for ever.
+
+    ``if_states`` and ``if_edges``: the condition; both ``None``: without condition.
+    """
+
+    if_states: Bools | None
+    if_edges: Bools | None
+    then_states: Bools
+    then_edges: Bools
+
+
+class Facts:
+    """What the assumptions and claims of the TLA+ module say about an explored contract, as :class:`Fairness`."""
+
+    def __init__(self, model: ContractModel, graph: StateGraph) -> None:
+        self.model, self.graph = model, graph
+        self.requests = range(model.constants.requests)
+        self.states = unpack(graph.rows)
+        self.event, self.request = graph.label & 15, graph.label >> 4 & 15
+        self.source = np.repeat(np.arange(graph.states), np.diff(graph.first_edge))
+        self.no_states, self.no_edges = np.zeros(graph.states, np.bool_), np.zeros(len(graph.label), np.bool_)
+
+    def edges_of(self, r: int, *events: Event) -> Bools:
+        """The steps in which one of the events happens to request ``r``."""
+        return np.isin(self.event, events) & (self.request == r)
+
+    def can(self, r: int, *events: Event) -> Bools:
+        """The states in which one of the events can happen to request ``r``."""
+        return np.bincount(self.source[self.edges_of(r, *events)], minlength=self.graph.states) > 0
+
+    def finished(self, r: int) -> Bools:
+        """The states in which request ``r`` is finished."""
+        return self.states.phase[:, r] == Phase.FINISHED
+
+    def strong(self, r: int, *events: Event) -> Fairness:
+        """What can happen again and again happens again and again."""
+        return Fairness(self.can(r, *events), None, self.no_states, self.edges_of(r, *events))
+
+    def weak(self, r: int, *events: Event) -> Fairness:
+        """What can happen all the time happens again and again."""
+        return Fairness(None, None, ~self.can(r, *events), self.edges_of(r, *events))
+
+    def room(self, r: int) -> Fairness:
+        """The pages that ``r`` lacks are free again and again."""
+        s, pages = self.states, self.model.pages
+        waits = has_phase(Phase.WAITING, Phase.RECOMPUTE_PAUSED)(s.phase[:, r])
+        grows = (s.phase[:, r] == Phase.ACTIVE) & (s.left[:, r] > 0) & (pages(s.computed[:, r] + 1) > s.gpu[:, r])
+        lacking = np.where(s.phase[:, r] == Phase.SUSPENDED, s.host[:, r], (waits | grows).astype(np.int64))
+        return Fairness(None, None, lacking <= s.free_gpu, self.no_edges)
+
+    def patience(self, r: int, *events: Event) -> Fairness:
+        """If the events happen to ``r`` again and again, it finishes again and again."""
+        return Fairness(None, self.edges_of(r, *events), self.finished(r), self.no_edges)
+
+    def assumptions(self, name: str) -> list[Fairness]:
+        """Those of a specification of ``MCRequestLifecycle.tla``."""
+        takes = (Event.ADMIT, Event.GROW, Event.RESUME)
+        given_up = (Event.SUSPEND, Event.RECOMPUTE_PAUSE)
+        computing = [self.weak(r, event) for r in self.requests for event in (Event.SCHEDULE, Event.FINISH)]
+        service = computing + [self.strong(r, *takes) for r in self.requests]
+        weak_service = computing + [self.weak(r, *takes) for r in self.requests]
+        room = [self.room(r) for r in self.requests]
+        patience = [self.patience(r, *given_up) for r in self.requests]
+        lesser = [self.patience(r, Event.RECOMPUTE_PAUSE) for r in self.requests]
+        return {
+            "Lifecycle": [],
+            "Spec": service + room + patience,
+            "WithoutPatience": service + room,
+            "WithoutRoom": service + patience,
+            "WithWeakService": weak_service + room + patience,
+            "WithEndlessSuspension": service + room + lesser,
+        }[name]
+
+    def refutations(self, name: str) -> Iterable[tuple[Bools, list[Fairness]]]:
+        """For a claim of the TLA+ module: the states a refuting run may stay in, and what it meets for ever."""
+        for r in self.requests:
+            if name == "EveryRequestFinishes":
+                yield is_live(self.states.phase[:, r]), []
+            elif name == "FinishingStops":
+                always = np.ones(self.graph.states, np.bool_)
+                yield always, [Fairness(None, None, self.finished(r), self.no_edges)]
+            else:
+                for phase in (Phase.WAITING, Phase.SUSPENDED, Phase.RECOMPUTE_PAUSED):
+                    yield self.states.phase[:, r] == phase, []
+
+    def holds(self, specification: str, claim: str) -> bool:
+        """No run that keeps the assumptions refutes the claim."""
+        assumptions = self.assumptions(specification)
+        return not any(fair_run(self.graph, inside, [*assumptions, *more]) for inside, more in self.refutations(claim))
+
+
+def fair_run(graph: StateGraph, inside: Bools, fairness: Sequence[Fairness]) -> bool:
+    """Some infinite run stays in the states ``inside`` from some time on and keeps every assumption.
+
+    A run may also stand still, as TLA+ allows, so a single state is a loop. Emerson and Lei's way: take a
+    strongly connected component; if it lacks what an assumption wants for ever, leave out the condition
+    of that assumption (without condition: the component) and take what remains apart again.
+    """
+    source = np.repeat(np.arange(graph.states), np.diff(graph.first_edge))
+    target = graph.target.astype(np.int64)
+    states, edges = inside.copy(), inside[source] & inside[target]
+    while True:
+        component, edges = _components(states, edges, source, target)
+        broken_somewhere = np.zeros(graph.states, np.bool_)
+        states_before, edges_before = states.copy(), edges.copy()
+        for if_states, if_edges, then_states, then_edges in fairness:
+            kept = np.zeros(graph.states, np.bool_)
+            kept[component[states_before & then_states]] = True
+            kept[component[source[edges_before & then_edges]]] = True
+            broken = states_before & ~kept[component]
+            if if_states is None and if_edges is None:
+                condition_states, condition_edges = broken, broken[source] & edges_before
+            else:
+                condition_states = broken & if_states if if_states is not None else np.zeros_like(broken)
+                condition_edges = edges_before & broken[source] & if_edges if if_edges is not None else None
+            states &= ~condition_states
+            if condition_edges is not None:
+                edges &= ~condition_edges
+            broken_somewhere |= condition_states
+        edges &= states[source] & states[target]
+        if (states == states_before).all() and (edges == edges_before).all():
+            return bool(states.any())
+
+
+def _components(states: Bools, edges: Bools, source: Ints, target: Ints) -> tuple[Ints, Bools]:
+    """Per state its component, as the number of one of the states, and the edges inside components."""
+    first = np.zeros(len(states) + 1, np.int64)
+    np.cumsum(np.bincount(source[edges], minlength=len(states)), out=first[1:])
+    numbers = strong_components(first, target[edges].astype(np.int32))
+    component = np.unique(numbers, return_inverse=True)[1]
+    return component, edges & (component[source] == component[target])

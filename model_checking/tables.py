@@ -1,0 +1,128 @@
+"""Writes the parts of README and docs that are made from the manifest, the transition table and the properties.
+
+``python -m model_checking.tables --write``; without ``--write`` it compares, and fails on a difference.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from model_checking.crosscheck import MANIFEST, bounds_of
+from stallproof.lifecycle import GUARDS, TRANSITIONS, Event, Phase
+from stallproof.properties import PROPERTIES
+from stallproof.report.diagrams import mermaid
+
+ROOT = Path(__file__).parent.parent
+
+
+def table(header: list[str], rows: list[list[str]]) -> str:
+    """A Markdown table."""
+    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
+
+
+def _fails(entry: dict[str, Any]) -> str:
+    claimed = [f"`{n}` {f['trace_length']}" for n, f in entry["failing"].items() if f["claimed"]]
+    others = [f"`{n}` {f['trace_length']}" for n, f in entry["failing"].items() if not f["claimed"]]
+    return "; ".join(filter(None, [", ".join(claimed), f"not claimed: {', '.join(others)}" if others else ""]))
+
+
+def agreements() -> str:
+    """Every model of the manifest: what the explorer and Rumur agree on."""
+    models = json.loads(MANIFEST.read_text(encoding="utf-8"))["models"]
+    rows = []
+    for entry in models:
+        b = bounds_of(entry)
+        sizes = [str(n) for n in (b.live, b.gpu_pages, b.host_pages, b.page_tokens, b.chunk_tokens)]
+        lengths = f"{b.max_prompt}, {b.max_output}" + ("" if b.cancel else ", no cancel")
+        size = [f"{entry['states']:,}", f"{entry['transitions']:,}", str(entry["depth"])]
+        rows.append([f"`{entry['policy']}`", *sizes, lengths, entry["verdict"], *size, _fails(entry)])
+    return table(
+        ["policy", "live", "GPU", "host", "page", "chunk", "prompt, output to", "verdict"]
+        + ["states", "transitions", "depth", "fails (steps of the shortest trace)"],
+        rows,
+    )
+
+
+def verdicts() -> str:
+    """The properties, and in how many models of the manifest each policy fails them."""
+    models = json.loads(MANIFEST.read_text(encoding="utf-8"))["models"]
+    policies = sorted({entry["policy"] for entry in models}, reverse=True)
+    rows = []
+    for claim in PROPERTIES:
+        if claim.kind.value == "sometimes":
+            continue
+        cells = []
+        for policy in policies:
+            of_policy = [entry for entry in models if entry["policy"] == policy]
+            failing = [entry["failing"][claim.name] for entry in of_policy if claim.name in entry["failing"]]
+            shortest = min((f["trace_length"] for f in failing), default=None)
+            note = "" if all(f["claimed"] for f in failing) else ", not claimed"
+            cells.append("holds" if not failing else f"fails in {len(failing)} of {len(of_policy)}, {shortest} steps{note}")
+        rows.append([f"`{claim.name}`", claim.sentence, *cells])
+    return table(["property", "sentence", *(f"`{policy}`" for policy in policies)], rows)
+
+
+def lifecycle() -> str:
+    """The transition table, the guards and the diagram."""
+    transitions = [
+        [row.event.label, ", ".join(s.label for s in row.sources), row.target.label, row.guard, row.pages]
+        for row in TRANSITIONS
+    ]
+    guards = [[f"`{name}`", sentence] for name, sentence in GUARDS.items()]
+    return "\n\n".join(
+        [
+            table(["event", "from", "to", "guard", "pages and tokens"], transitions),
+            table(["guard", "says"], guards),
+            f"```mermaid\n{mermaid()}```",
+        ]
+    )
+
+
+def vocabulary() -> str:
+    """The names that specification, code, explorer and files share."""
+    return table(
+        ["phases", "events"],
+        [[", ".join(p.label for p in Phase), ", ".join(e.label for e in Event)]],
+    )
+
+
+PARTS = {"agreements": agreements, "verdicts": verdicts, "lifecycle": lifecycle, "vocabulary": vocabulary}
+FILES = ("README.md", "docs/lifecycle.md", "docs/specification.md")
+
+
+def regenerated(text: str) -> str:
+    """``text`` with every generated part made anew."""
+
+    def part(match: re.Match[str]) -> str:
+        return f"{match[1]}\n{PARTS[match[2]]()}\n{match[4]}"
+
+    return re.sub(r"(<!-- generated: (\w+) -->)(.*?)(<!-- end -->)", part, text, flags=re.DOTALL)
+
+
+def main() -> int:
+    """Write or compare."""
+    options = argparse.ArgumentParser(description="Write, or compare, the generated parts of README and docs.")
+    options.add_argument("--write", action="store_true")
+    write = options.parse_args().write
+    stale = []
+    for name in FILES:
+        path = ROOT / name
+        text = path.read_text(encoding="utf-8")
+        made = regenerated(text)
+        if made != text:
+            stale.append(name)
+            if write:
+                path.write_text(made, encoding="utf-8")
+    for name in stale:
+        print(f"{name}: {'written' if write else 'is not what the manifest and the table say; run with --write'}")
+    return 1 if stale and not write else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
