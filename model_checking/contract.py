@@ -120,7 +120,7 @@ class ContractModel:
         lengths = list(product(constants.prompts, constants.outputs))
         chunks = [(tokens, 0) for tokens in range(1, constants.chunk_tokens + 1)]
         numbers = {Event.ARRIVE: lengths, Event.REFUSE: lengths}
-        numbers |= {event: chunks for event in (Event.ADMIT, Event.GROW, Event.SCHEDULE)}
+        numbers |= dict.fromkeys((Event.ADMIT, Event.GROW, Event.SCHEDULE), chunks)
         self.actions = [
             Action(event, r, first, second)
             for r in range(constants.requests)

@@ -23,7 +23,7 @@ ROOT = Path(__file__).parent.parent
 def table(header: list[str], rows: list[list[str]]) -> str:
     """A Markdown table."""
     lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
-    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
+    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
 
 
 def _fails(entry: dict[str, Any]) -> str:
@@ -43,8 +43,10 @@ def agreements() -> str:
         size = [f"{entry['states']:,}", f"{entry['transitions']:,}", str(entry["depth"])]
         rows.append([f"`{entry['policy']}`", *sizes, lengths, entry["verdict"], *size, _fails(entry)])
     return table(
-        ["policy", "live", "GPU", "host", "page", "chunk", "prompt, output to", "verdict"]
-        + ["states", "transitions", "depth", "fails (steps of the shortest trace)"],
+        [
+            *("policy", "live", "GPU", "host", "page", "chunk", "prompt, output to", "verdict"),
+            *("states", "transitions", "depth", "fails (steps of the shortest trace)"),
+        ],
         rows,
     )
 
@@ -63,7 +65,8 @@ def verdicts() -> str:
             failing = [entry["failing"][claim.name] for entry in of_policy if claim.name in entry["failing"]]
             shortest = min((f["trace_length"] for f in failing), default=None)
             note = "" if all(f["claimed"] for f in failing) else ", not claimed"
-            cells.append("holds" if not failing else f"fails in {len(failing)} of {len(of_policy)}, {shortest} steps{note}")
+            fails = f"fails in {len(failing)} of {len(of_policy)}, {shortest} steps{note}"
+            cells.append(fails if failing else "holds")
         rows.append([f"`{claim.name}`", claim.sentence, *cells])
     return table(["property", "sentence", *(f"`{policy}`" for policy in policies)], rows)
 

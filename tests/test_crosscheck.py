@@ -67,7 +67,11 @@ def test_a_missing_constant_is_an_error():
 
 
 EDITS = {
-    "R4, a newer request overtakes": ("        elsif POLICY = RESIDENT_FIRST then\n          return;  -- R4\n", "", PRESSED),
+    "R4, a newer request overtakes": (
+        "        elsif POLICY = RESIDENT_FIRST then\n          return;  -- R4\n",
+        "",
+        PRESSED,
+    ),
     "R5, freed pages are given away": ("          return;  -- K6, R5\n", "", PRESSED),
     "R7, anybody is given up": (
         "  return POLICY = HELIX_PUBLISHED | missing(requester, tokens) <= available_without_all(requester);\n",

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from stallproof.lifecycle import IllegalTransition
 from stallproof.lifecycle import (
     GUARDS,
     ILLEGAL,
     NEXT_PHASE,
     TRANSITIONS,
     Event,
+    IllegalTransition,
     Phase,
     ReferenceRequest,
     next_phase,

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from situations import Situation, counts_of, decode, rows_of, suspended_decode, tables, waiting
 
-from stallproof.lifecycle import IllegalTransition
-from stallproof.lifecycle import Event, Phase
+from stallproof.lifecycle import Event, IllegalTransition, Phase
 from stallproof.plan import SELF, Rule, clear, new_plan, perform
 from stallproof.tiers import GPU
 

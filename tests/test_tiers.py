@@ -20,8 +20,7 @@ from situations import (
     waiting,
 )
 
-from stallproof.lifecycle import IllegalTransition
-from stallproof.lifecycle import TRANSITIONS, Event, Phase
+from stallproof.lifecycle import TRANSITIONS, Event, IllegalTransition, Phase
 from stallproof.requests import NOBODY
 from stallproof.tiers import (
     GPU,

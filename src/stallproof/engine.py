@@ -21,7 +21,6 @@ import numpy as np
 from stallproof.claims import Kind
 from stallproof.errors import UsageError
 from stallproof.lifecycle import Phase
-from stallproof.model import begin
 from stallproof.outcomes import SAMPLE_EVERY, Checks, Counts, Refusal, Stall, Violation, stall_report
 from stallproof.plan import clear
 from stallproof.policies import Policy, policy_named
@@ -39,7 +38,7 @@ from stallproof.tiers import (
     apply,
     peak_pages,
 )
-from stallproof.witness import Step, new_step, replay
+from stallproof.witness import Step, begin, new_step, replay
 
 if TYPE_CHECKING:
     from stallproof.pages import PageManager

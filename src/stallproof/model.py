@@ -23,7 +23,7 @@ from stallproof.claims import Claim
 from stallproof.claims import Kind as ClaimKind
 from stallproof.compiled import compiled_in_place
 from stallproof.explorer import SYSTEM_STEP, Successors
-from stallproof.plan import SELF, clear, perform
+from stallproof.plan import SELF, perform
 from stallproof.policies.interface import Policy, Rules
 from stallproof.properties import NEEDS_HOST_TIER, PROPERTIES, facts
 from stallproof.requests import (
@@ -32,12 +32,11 @@ from stallproof.requests import (
     SUSPENDED,
     Column,
     Requests,
-    copy_requests,
     live,
 )
 from stallproof.scheduling import compute, schedule
-from stallproof.tiers import ARRIVE, CANCEL, FINISH, GPU, HOST, Tiers, copy_tiers, peak_pages
-from stallproof.witness import Step, new_step, replay
+from stallproof.tiers import ARRIVE, CANCEL, FINISH, GPU, HOST, Tiers, peak_pages
+from stallproof.witness import Step, begin, new_step, replay
 
 Words = npt.NDArray[np.uint64]
 
@@ -154,17 +153,6 @@ def longest_output(prompt: int, bounds: Bounds) -> int:
 
 
 ILLEGAL_BIT = 1 << [claim.name for claim in PROPERTIES].index("legal-transition")
-
-
-@compiled_in_place
-def begin(step: Step, is_pass: int) -> None:
-    """Make ``after`` equal to ``before`` and forget the last plan."""
-    copy_requests(step.before, step.after)
-    copy_tiers(step.tiers_before, step.tiers)
-    clear(step.plan)
-    step.is_pass[0] = is_pass
-    step.legal[0] = 1
-    step.give_ups.number[0] = 0
 
 
 @compiled_in_place

@@ -14,7 +14,7 @@ import numpy as np
 from stallproof.candidates import available_without_candidates, is_candidate, pages_gained
 from stallproof.compiled import compiled_in_place, compiled_part
 from stallproof.lifecycle import ILLEGAL, NEXT_PHASE
-from stallproof.plan import Plan, new_plan
+from stallproof.plan import Plan, clear, new_plan
 from stallproof.requests import (
     ACTIVE,
     Column,
@@ -116,6 +116,17 @@ def new_step(rows: int, gpu_pages: int, host_pages: int, page_tokens: int) -> St
         scheduled=np.zeros(rows, np.int64),
         tokens=np.zeros(rows, np.int64),
     )
+
+
+@compiled_in_place
+def begin(step: Step, is_pass: int) -> None:
+    """Make ``after`` equal to ``before`` and forget the last plan."""
+    copy_requests(step.before, step.after)
+    copy_tiers(step.tiers_before, step.tiers)
+    clear(step.plan)
+    step.is_pass[0] = is_pass
+    step.legal[0] = 1
+    step.give_ups.number[0] = 0
 
 
 @compiled_in_place
