@@ -101,11 +101,6 @@ def is_live(phase: Any) -> Any:
     return (phase >= Phase.WAITING) & (phase <= Phase.RECOMPUTE_PAUSED)
 
 
-def has_phase(*phases: Phase) -> Callable[[Any], Any]:
-    """A test of an array of phases."""
-    return lambda phase: np.isin(phase, phases)
-
-
 class ContractModel:
     """Every behaviour that the contract allows, as a model for the explorer."""
 
@@ -237,99 +232,107 @@ class ContractModel:
         )
 
 
-def _pages_conserved(model: ContractModel, event: Event, before: States, after: States) -> Bools:
+SAFETY: dict[str, Claim] = {}
+"""By name in the TLA+ module. Its ``TypeInvariant`` is about values that a packed row cannot have."""
+
+
+def always(predicate: Callable[[ContractModel, States, States], Bools]) -> None:
+    """Enter a claim about (before, after): its name is the function's, its sentence the docstring."""
+    words = predicate.__name__.split("_")
+    claim = Claim("-".join(words), Kind.ALWAYS, predicate.__doc__ or "", lambda m, _, b, a: predicate(m, b, a))
+    SAFETY["".join(word.title() for word in words)] = claim
+
+
+@always
+def pages_conserved(model: ContractModel, before: States, after: States) -> Bools:
+    """Every page of each tier is free or one request's."""
     on_gpu = after.gpu.sum(axis=1) + after.free_gpu == model.constants.gpu_pages
     return on_gpu & (after.host.sum(axis=1) + after.free_host == model.constants.host_pages)
 
 
-def _vacant_is_empty(model: ContractModel, event: Event, before: States, after: States) -> Bools:
+@always
+def vacant_is_empty(model: ContractModel, before: States, after: States) -> Bools:
+    """A finished request leaves nothing behind."""
     something = after.tokens + after.left + after.computed + after.gpu + after.host
     return (is_live(after.phase) | (something == 0)).all(axis=1)
 
 
-def _waiting_holds_nothing(model: ContractModel, event: Event, before: States, after: States) -> Bools:
-    without = has_phase(Phase.WAITING, Phase.RECOMPUTE_PAUSED)(after.phase)
+@always
+def waiting_holds_nothing(model: ContractModel, before: States, after: States) -> Bools:
+    """Waiting and recompute-paused requests hold no page and have computed nothing."""
+    without = np.isin(after.phase, (Phase.WAITING, Phase.RECOMPUTE_PAUSED))
     return (~without | (after.gpu + after.host + after.computed == 0)).all(axis=1)
 
 
-def _active_on_gpu(model: ContractModel, event: Event, before: States, after: States) -> Bools:
+@always
+def active_on_gpu(model: ContractModel, before: States, after: States) -> Bools:
+    """An active request has GPU pages only."""
     return ((after.phase != Phase.ACTIVE) | (after.host == 0)).all(axis=1)
 
 
-def _pages_of_its_tokens(model: ContractModel, event: Event, before: States, after: States) -> Bools:
+@always
+def pages_of_its_tokens(model: ContractModel, before: States, after: States) -> Bools:
+    """Pages are those of the tokens computed, and of at most one chunk more."""
     held = after.gpu + after.host
     most = np.minimum(after.computed + model.constants.chunk_tokens, after.tokens)
     right = (model.pages(after.computed) <= held) & (held <= model.pages(most)) & (after.computed < after.tokens)
-    return (~has_phase(Phase.ACTIVE, Phase.SUSPENDED)(after.phase) | right).all(axis=1)
+    return (~np.isin(after.phase, (Phase.ACTIVE, Phase.SUSPENDED)) | right).all(axis=1)
 
 
-def _suspended_needs_lower_tier(model: ContractModel, event: Event, before: States, after: States) -> Bools:
+@always
+def suspended_needs_lower_tier(model: ContractModel, before: States, after: States) -> Bools:
+    """Nothing is suspended without a tier below the GPU."""
     return (after.phase != Phase.SUSPENDED).all(axis=1) | (model.constants.host_pages > 0)
 
 
-def _live_is_feasible(model: ContractModel, event: Event, before: States, after: States) -> Bools:
+@always
+def live_is_feasible(model: ContractModel, before: States, after: States) -> Bools:
+    """Every live request fits the GPU alone."""
     return (~is_live(after.phase) | model.feasible(after.tokens, after.left)).all(axis=1)
 
 
-def _finished_work_is_kept(model: ContractModel, event: Event, before: States, after: States) -> Bools:
+@always
+def finished_work_is_kept(model: ContractModel, before: States, after: States) -> Bools:
+    """A request that has generated its last token is not given up."""
     return (~is_live(after.phase) | (after.left > 0) | (after.phase == Phase.ACTIVE)).all(axis=1)
 
 
-def _tokens_preserved(model: ContractModel, event: Event, before: States, after: States) -> Bools:
+@always
+def tokens_preserved(model: ContractModel, before: States, after: States) -> Bools:
+    """No generated token of a live request is lost."""
     kept = (after.tokens >= before.tokens) & (after.tokens + after.left == before.tokens + before.left)
     return (~(is_live(before.phase) & is_live(after.phase)) | kept).all(axis=1)
 
 
-def _replay_from_zero(model: ContractModel, event: Event, before: States, after: States) -> Bools:
+@always
+def replay_from_zero(model: ContractModel, before: States, after: States) -> Bools:
+    """Computed tokens are lost all together, and their pages with them."""
     return ((after.computed >= before.computed) | (after.computed + after.gpu + after.host == 0)).all(axis=1)
 
 
-def _held_pages_kept(model: ContractModel, event: Event, before: States, after: States) -> Bools:
-    held = (before.phase == Phase.SUSPENDED) & has_phase(Phase.SUSPENDED, Phase.ACTIVE)(after.phase)
+@always
+def held_pages_kept(model: ContractModel, before: States, after: States) -> Bools:
+    """A suspended request's pages are moved, never dropped."""
+    held = (before.phase == Phase.SUSPENDED) & np.isin(after.phase, (Phase.SUSPENDED, Phase.ACTIVE))
     return (~held | (after.gpu + after.host == before.gpu + before.host)).all(axis=1)
 
 
-def _happens(event: Event) -> Claim:
-    def predicate(model: ContractModel, happened: Event, before: States, after: States) -> Bools:
-        return np.full(len(after.free_gpu), happened is event)
+def happens(event: Event) -> Claim:
+    """The claim that ``event`` is possible at all."""
+    sentence = f"Event {event.label} can happen."
+    return Claim(
+        f"{event.label}-happens", Kind.SOMETIMES, sentence, lambda *seen: np.full(len(seen[3].gpu), seen[1] is event)
+    )
 
-    return Claim(f"{event.label}-happens", Kind.SOMETIMES, f"Event {event.label} can happen.", predicate)
 
-
-SAFETY = {
-    "PagesConserved": Claim("pages-conserved", Kind.ALWAYS, "Every page is free or one request's.", _pages_conserved),
-    "VacantIsEmpty": Claim("vacant-is-empty", Kind.ALWAYS, "The finished leave nothing behind.", _vacant_is_empty),
-    "WaitingHoldsNothing": Claim(
-        "waiting-holds-nothing", Kind.ALWAYS, "Waiting and recompute-paused hold nothing.", _waiting_holds_nothing
-    ),
-    "ActiveOnGpu": Claim("active-on-gpu", Kind.ALWAYS, "The active have GPU pages only.", _active_on_gpu),
-    "PagesOfItsTokens": Claim(
-        "pages-of-its-tokens", Kind.ALWAYS, "Pages are those of the tokens, and at most a chunk.", _pages_of_its_tokens
-    ),
-    "SuspendedNeedsLowerTier": Claim(
-        "suspended-needs-lower-tier", Kind.ALWAYS, "Nothing is suspended on the GPU alone.", _suspended_needs_lower_tier
-    ),
-    "LiveIsFeasible": Claim("live-is-feasible", Kind.ALWAYS, "Everybody live fits the GPU alone.", _live_is_feasible),
-    "FinishedWorkIsKept": Claim(
-        "finished-work-is-kept", Kind.ALWAYS, "Finished work is never given up.", _finished_work_is_kept
-    ),
-    "TokensPreserved": Claim("tokens-preserved", Kind.ALWAYS, "No generated token is lost.", _tokens_preserved),
-    "ReplayFromZero": Claim("replay-from-zero", Kind.ALWAYS, "Computed tokens are lost all together.", _replay_from_zero),
-    "HeldPagesKept": Claim("held-pages-kept", Kind.ALWAYS, "Held pages are moved, never dropped.", _held_pages_kept),
-}
-"""By name in the TLA+ module. Its ``TypeInvariant`` is about values that a packed row cannot have."""
-
-CLAIMS = (*SAFETY.values(), *(_happens(event) for event in Event))
+CLAIMS = (*SAFETY.values(), *(happens(event) for event in Event))
 
 
 class Fairness(NamedTuple):
-    """What a run keeps: a set of edges or states it meets for ever, if it meets another for ever.
+    """What a run keeps: if it meets one of these states or edges for ever, then also one of those."""
 
-    ``if_states`` and ``if_edges``: the condition; both ``None``: without condition.
-    """
-
-    if_states: Bools | None
-    if_edges: Bools | None
+    if_states: Bools
+    if_edges: Bools
     then_states: Bools
     then_edges: Bools
 
@@ -353,29 +356,26 @@ class Facts:
         """The states in which one of the events can happen to request ``r``."""
         return np.bincount(self.source[self.edges_of(r, *events)], minlength=self.graph.states) > 0
 
-    def finished(self, r: int) -> Bools:
-        """The states in which request ``r`` is finished."""
-        return self.states.phase[:, r] == Phase.FINISHED
-
     def strong(self, r: int, *events: Event) -> Fairness:
         """What can happen again and again happens again and again."""
-        return Fairness(self.can(r, *events), None, self.no_states, self.edges_of(r, *events))
+        return Fairness(self.can(r, *events), self.no_edges, self.no_states, self.edges_of(r, *events))
 
     def weak(self, r: int, *events: Event) -> Fairness:
         """What can happen all the time happens again and again."""
-        return Fairness(None, None, ~self.can(r, *events), self.edges_of(r, *events))
+        return Fairness(~self.no_states, self.no_edges, ~self.can(r, *events), self.edges_of(r, *events))
 
     def room(self, r: int) -> Fairness:
         """The pages that ``r`` lacks are free again and again."""
         s, pages = self.states, self.model.pages
-        waits = has_phase(Phase.WAITING, Phase.RECOMPUTE_PAUSED)(s.phase[:, r])
+        admits = np.isin(s.phase[:, r], (Phase.WAITING, Phase.RECOMPUTE_PAUSED))
         grows = (s.phase[:, r] == Phase.ACTIVE) & (s.left[:, r] > 0) & (pages(s.computed[:, r] + 1) > s.gpu[:, r])
-        lacking = np.where(s.phase[:, r] == Phase.SUSPENDED, s.host[:, r], (waits | grows).astype(np.int64))
-        return Fairness(None, None, lacking <= s.free_gpu, self.no_edges)
+        lacking = np.where(s.phase[:, r] == Phase.SUSPENDED, s.host[:, r], admits | grows)
+        return Fairness(~self.no_states, self.no_edges, lacking <= s.free_gpu, self.no_edges)
 
     def patience(self, r: int, *events: Event) -> Fairness:
         """If the events happen to ``r`` again and again, it finishes again and again."""
-        return Fairness(None, self.edges_of(r, *events), self.finished(r), self.no_edges)
+        finished = self.states.phase[:, r] == Phase.FINISHED
+        return Fairness(self.no_states, self.edges_of(r, *events), finished, self.no_edges)
 
     def assumptions(self, name: str) -> list[Fairness]:
         """Those of a specification of ``MCRequestLifecycle.tla``."""
@@ -398,13 +398,13 @@ class Facts:
 
     def refutations(self, name: str) -> Iterable[tuple[Bools, list[Fairness]]]:
         """For a claim of the TLA+ module: the states a refuting run may stay in, and what it meets for ever."""
+        if name == "FinishingStops":
+            everywhere, steps = ~self.no_states, [self.edges_of(r, Event.FINISH) for r in self.requests]
+            yield everywhere, [Fairness(everywhere, self.no_edges, self.no_states, finishes) for finishes in steps]
         for r in self.requests:
             if name == "EveryRequestFinishes":
                 yield is_live(self.states.phase[:, r]), []
-            elif name == "FinishingStops":
-                always = np.ones(self.graph.states, np.bool_)
-                yield always, [Fairness(None, None, self.finished(r), self.no_edges)]
-            else:
+            elif name == "NobodyStaysWithout":
                 for phase in (Phase.WAITING, Phase.SUSPENDED, Phase.RECOMPUTE_PAUSED):
                     yield self.states.phase[:, r] == phase, []
 
@@ -417,37 +417,28 @@ class Facts:
 def fair_run(graph: StateGraph, inside: Bools, fairness: Sequence[Fairness]) -> bool:
     """Some infinite run stays in the states ``inside`` from some time on and keeps every assumption.
 
-    A run may also stand still, as TLA+ allows, so a single state is a loop. Emerson and Lei's way: take a
-    strongly connected component; if it lacks what an assumption wants for ever, leave out the condition
-    of that assumption (without condition: the component) and take what remains apart again.
+    A run may also stand still, as TLA+ allows, so a single state is a loop. Emerson and Lei's way: what is
+    met for ever lies in one strongly connected component; if that has nothing of what an assumption then
+    wants, its condition cannot be met for ever there and is taken out; and so on until nothing changes.
     """
     source = np.repeat(np.arange(graph.states), np.diff(graph.first_edge))
     target = graph.target.astype(np.int64)
     states, edges = inside.copy(), inside[source] & inside[target]
-    while True:
-        component, edges = _components(states, edges, source, target)
-        broken_somewhere = np.zeros(graph.states, np.bool_)
-        states_before, edges_before = states.copy(), edges.copy()
+    left = -1
+    while left != (left := int(states.sum() + edges.sum())):
+        component, edges = components(states, edges, source, target)
+        inside_now, edges_now = states.copy(), edges.copy()
         for if_states, if_edges, then_states, then_edges in fairness:
             kept = np.zeros(graph.states, np.bool_)
-            kept[component[states_before & then_states]] = True
-            kept[component[source[edges_before & then_edges]]] = True
-            broken = states_before & ~kept[component]
-            if if_states is None and if_edges is None:
-                condition_states, condition_edges = broken, broken[source] & edges_before
-            else:
-                condition_states = broken & if_states if if_states is not None else np.zeros_like(broken)
-                condition_edges = edges_before & broken[source] & if_edges if if_edges is not None else None
-            states &= ~condition_states
-            if condition_edges is not None:
-                edges &= ~condition_edges
-            broken_somewhere |= condition_states
+            kept[component[inside_now & then_states]] = True
+            kept[component[source[edges_now & then_edges]]] = True
+            states &= kept[component] | ~if_states
+            edges &= kept[component[source]] | ~if_edges
         edges &= states[source] & states[target]
-        if (states == states_before).all() and (edges == edges_before).all():
-            return bool(states.any())
+    return bool(states.any())
 
 
-def _components(states: Bools, edges: Bools, source: Ints, target: Ints) -> tuple[Ints, Bools]:
+def components(states: Bools, edges: Bools, source: Ints, target: Ints) -> tuple[Ints, Bools]:
     """Per state its component, as the number of one of the states, and the edges inside components."""
     first = np.zeros(len(states) + 1, np.int64)
     np.cumsum(np.bincount(source[edges], minlength=len(states)), out=first[1:])

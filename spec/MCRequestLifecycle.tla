@@ -20,8 +20,8 @@ PatienceWithRecompute == \A r \in Requests :
 
 WithEndlessSuspension == Lifecycle /\ Service /\ Room /\ PatienceWithRecompute
 
-(* False of a specification that has a behaviour at all in which requests    *)
-(* finish again and again: the guard against assumptions that contradict     *)
+(* False of a specification with a behaviour in which every place finishes   *)
+(* requests again and again: the guard against assumptions that contradict   *)
 (* each other, of which everything would be true.                            *)
-FinishingStops == \A r \in Requests : <>[](phase[r] # "finished")
+FinishingStops == \E r \in Requests : <>[][~Finish(r)]_vars
 ===============================================================================

@@ -85,7 +85,7 @@ def operate(step, *operations):
 
 def note(step, event=Event.RECOMPUTE_PAUSE, victim=2, requester=0, **changed):
     """A flawless note: 2 pages missing, 1 available, 3 after the victim is gone."""
-    fields = {"phase": Phase.ACTIVE, "lawful": 1, "missing": 2, "available": 1, "available_after": 3, "reachable": 3}
+    fields = {"phase": Phase.ACTIVE, "missing": 2, "available": 1, "available_after": 3, "reachable": 3}
     for name, value in {**fields, "event": event, "victim": victim, "requester": requester, **changed}.items():
         getattr(step.give_ups, name)[0] = value
     step.give_ups.number[0] = 1
@@ -328,7 +328,6 @@ def test_the_witness_notes_what_was_true_when_the_victim_was_taken():
         "victim": 1,
         "requester": 0,
         "phase": Phase.ACTIVE,
-        "lawful": 1,
         "missing": 2,
         "available": 0,
         "available_after": 3,
@@ -353,10 +352,6 @@ def test_the_witness_finds_an_illegal_operation_and_one_that_leads_elsewhere():
     for after in elsewhere:  # another phase, a GPU page, a host page
         assert witnessed(FULL, (Event.RECOMPUTE_PAUSE, 1, 0, 0), after=after).legal[0] == 0
 
-
-def test_a_victim_that_is_scheduled_already_is_not_lawful():
-    operations = [(Event.SCHEDULE, 1, 1, -2), (Event.RECOMPUTE_PAUSE, 1, 0, 0)]
-    assert [witnessed(FULL, *operations[first:]).give_ups.lawful[0] for first in (0, 1)] == [0, 1]
 
 
 def test_an_operation_that_a_request_asks_for_itself_is_no_victim():

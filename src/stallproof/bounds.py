@@ -9,6 +9,9 @@ from stallproof.errors import UsageError
 MOST = 255
 """The largest length or page count a packed state has room for."""
 
+MOST_SIZE = 2**31 - 1
+"""The largest size or length outside the explorer: sums and products of a few of these are exact in an int64."""
+
 
 class Bounds(NamedTuple):
     """Every size is in requests, pages or tokens, as its name says."""

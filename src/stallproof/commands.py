@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 from rich.text import Text
 
-from stallproof.bounds import Bounds
+from stallproof.bounds import MOST_SIZE, Bounds
 from stallproof.errors import EXIT_HOLDS, EXIT_VIOLATED, UsageError
 from stallproof.report.consoles import console_for, progress_console, require_writable, write_json
 
@@ -95,8 +95,8 @@ def drive(options: argparse.Namespace) -> int:
         ("--chunk-tokens", options.chunk_tokens, 1),
         ("--limit", options.limit, 1),
     ):
-        if value is not None and value < least:
-            raise UsageError(f"{value} is out of range", option, f"Give at least {least}.")
+        if value is not None and not least <= value <= MOST_SIZE:
+            raise UsageError(f"{value} is out of range", option, f"Give a number from {least} to {MOST_SIZE}.")
     if not 0 < options.pass_milliseconds < float("inf"):
         raise UsageError(f"{options.pass_milliseconds} is out of range", "--pass-milliseconds", "Give more than 0.")
 
@@ -146,6 +146,7 @@ def drive(options: argparse.Namespace) -> int:
 
 def explain(options: argparse.Namespace) -> int:
     """Replay a saved trace from the state without requests, and show it."""
+    require_writable(options.json, "--json")
     from stallproof import traces
     from stallproof.report.timeline import print_timeline
 
@@ -178,6 +179,7 @@ def diagram(options: argparse.Namespace) -> int:
 
 def policies(options: argparse.Namespace) -> int:
     """List the policies and what they do not claim."""
+    require_writable(options.json, "--json")
     from stallproof.policies import POLICIES
 
     table = Table(box=None, pad_edge=False, header_style="bold")

@@ -48,8 +48,9 @@ class DriveResult:
     def as_json(self) -> dict[str, Any]:
         """Plain values for a JSON file. What was not checked is null."""
         counts: dict[str, Any] = asdict(self.engine.counts)
-        if self.engine.checks in (Checks.OFF, "off"):
-            counts["useless_victims"] = None
+        unchecked = Checks(self.engine.checks) is Checks.OFF
+        if unchecked:
+            counts |= dict.fromkeys(("useless_victims", "content_checks", "content_errors"))
         policy = self.engine.policy
         return {
             "workload": self.workload.name,
@@ -63,8 +64,8 @@ class DriveResult:
             "refusals": {str(place): reason for place, reason in self.refused.items()},
             "skipped": self.workload.skipped,
             **counts,
-            "violations": len(self.engine.violations),
-            "violated": sorted({violation.property for violation in self.engine.violations}),
+            "violations": None if unchecked else len(self.engine.violations),
+            "violated": None if unchecked else sorted({violation.property for violation in self.engine.violations}),
             "seconds": round(self.seconds, 3),
         }
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stallproof.bounds import MOST_SIZE
 from stallproof.claims import Kind
 from stallproof.errors import UsageError
 from stallproof.lifecycle import Phase
@@ -66,11 +67,13 @@ class Engine:
 
     def __post_init__(self) -> None:
         for name, least in (("gpu_pages", 1), ("host_pages", 0), ("page_tokens", 1), ("chunk_tokens", 1)):
-            if getattr(self, name) < least:
-                raise UsageError(
-                    f"{getattr(self, name)} is too small", f"--{name.replace('_', '-')}", f"Give at least {least}."
-                )
+            value = getattr(self, name)
+            if not isinstance(value, int | np.integer) or not least <= value <= MOST_SIZE:
+                option = f"--{name.replace('_', '-')}"
+                raise UsageError(f"{value} is out of range", option, f"Give a number from {least} to {MOST_SIZE}.")
         self._policy = policy_named(self.policy) if isinstance(self.policy, str) else self.policy
+        if self.checks not in (*Checks, *(known.value for known in Checks)):
+            raise UsageError(f"there are no checks '{self.checks}'", "--checks", "Choose off, sample or full.")
         self._checks = Checks(self.checks)
         self._room = 64
         self._whole = new_step(self._room, self.gpu_pages, self.host_pages, self.page_tokens)
@@ -100,10 +103,10 @@ class Engine:
 
     def submit(self, prompt_tokens: int, output_tokens: int) -> int | Refusal:
         """A request arrives behind all others. Returns its id, or why it is refused. Lengths are at least 1."""
-        if prompt_tokens < 1 or output_tokens < 1:
+        if not (1 <= prompt_tokens <= MOST_SIZE and 1 <= output_tokens <= MOST_SIZE):
             raise UsageError(
                 f"a request of {prompt_tokens} prompt and {output_tokens} output tokens",
-                remedy="Each must be at least 1.",
+                remedy=f"Each must be from 1 to {MOST_SIZE}.",
             )
         peak = peak_pages(prompt_tokens, output_tokens, self.page_tokens)
         if peak > self.gpu_pages:
@@ -144,11 +147,17 @@ class Engine:
         """
         step, counts = self._step, self.counts
         counts.passes += 1
+        if self._n == 0:
+            return []
         checked = self._checks is Checks.FULL or (self._checks is Checks.SAMPLE and counts.passes % SAMPLE_EVERY == 0)
         copy_requests(step.after, step.before)
         step.tiers_before.free[:], step.tiers_before.held[:] = step.tiers.free, step.tiers.held
         begin(step, 1)
-        schedule(step.after, step.tiers, self._policy.rules, self.chunk_tokens, step.plan)
+        try:
+            schedule(step.after, step.tiers, self._policy.rules, self.chunk_tokens, step.plan)
+        except Exception:  # a policy that asks for the illegal: as if there had been no pass
+            begin(step, 1)
+            raise
         decided = int(step.plan.operations[0])
         counts.peak_gpu_pages = max(counts.peak_gpu_pages, self.gpu_pages - int(step.tiers.free[GPU]))
         self._count_operations(decided)

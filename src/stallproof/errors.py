@@ -8,7 +8,7 @@
     |   +-- UnknownPolicy               no policy of that name
     |   +-- PoolTooSmall                no request of a workload can ever fit
     +-- IllegalTransition               (in lifecycle) an event it does not allow; nothing was changed
-    +-- ReplayError                     a recorded trace does not replay: says at which step
+    +-- ReplayError            exit 2   a recorded trace does not replay: says at which step
     +-- PageError                       a plan asks the page manager for what it cannot do
 
 The exit code of the command line lives on the exception.
@@ -51,7 +51,9 @@ class PoolTooSmall(UsageError):
 
 
 class ReplayError(StallproofError):
-    """A recorded trace does not replay."""
+    """A recorded trace does not replay. It shows nothing, so it must not exit like one that breaks its claim."""
+
+    exit_code = EXIT_USAGE
 
 
 class PageError(StallproofError):

@@ -16,10 +16,10 @@ import numpy as np
 
 from stallproof.bounds import Bounds
 from stallproof.claims import Claim, Kind
-from stallproof.errors import ReplayError, StallproofError, TraceFormatError
+from stallproof.errors import ReplayError, TraceFormatError, UsageError
 from stallproof.lifecycle import Event, Phase
 from stallproof.model import Kind as MoveKind
-from stallproof.model import LifecycleModel, Move, Words, number_live, pack, unpack
+from stallproof.model import LifecycleModel, Move, Words, pack, unpack
 from stallproof.policies import Policy, policy_named
 from stallproof.properties import PROPERTIES
 from stallproof.requests import Requests
@@ -85,7 +85,7 @@ def walk(model: LifecycleModel, moves: Sequence[Move]) -> Iterator[Moment]:
     arrived = 0
     for k, move in enumerate(moves, 1):
         unpack(row, step.before, step.tiers_before)
-        _refuse_impossible(model, step, move, k)
+        _refuse_impossible(model, row, move, k)
         if move.kind is MoveKind.ARRIVE:
             arrived += 1
             numbers.append(arrived)
@@ -104,12 +104,10 @@ def walk(model: LifecycleModel, moves: Sequence[Move]) -> Iterator[Moment]:
         yield Moment(move, subject, operations, states, facts, row)
 
 
-def _refuse_impossible(model: LifecycleModel, step: Step, move: Move, k: int) -> None:
-    live = number_live(step.before)
-    if move.kind is MoveKind.ARRIVE and live == model.bounds.live:
-        raise ReplayError(f"step {k}: a request arrives, but {live} are live already")
-    if move.kind in (MoveKind.STOP, MoveKind.CANCEL) and move.request >= live:
-        raise ReplayError(f"step {k}: no request in row {move.request} to {move.kind.name.lower()}")
+def _refuse_impossible(model: LifecycleModel, row: Words, move: Move, k: int) -> None:
+    if move not in {Move.of_label(int(label)) for label in model.successors(row[None, :]).label}:
+        what = ", ".join(f"{name} {value}" for name, value in move._asdict().items() if name != "kind")
+        raise ReplayError(f"step {k}: nobody can make the move {move.kind.name.lower()} ({what}) here")
 
 
 def _operations(step: Step, numbers: Sequence[int]) -> Iterator[Operation]:
@@ -195,30 +193,43 @@ def load(path: Path) -> Trace:
     remedy = "Give a file that `stallproof check --trace` wrote."
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise TraceFormatError(f"cannot be read ({error})", str(path), remedy) from None
+    except (OSError, ValueError) as error:  # ValueError: not UTF-8, or a NUL in the name
+        raise TraceFormatError(f"cannot be read ({error})", repr(str(path))[1:-1], remedy) from None
     try:
         data = json.loads(text)
     except json.JSONDecodeError as error:
         raise TraceFormatError(f"is not JSON: {error.msg}", f"{path}, line {error.lineno}", remedy) from None
+    except (ValueError, RecursionError) as error:
+        raise TraceFormatError(f"is no JSON that can be read ({error})", str(path), remedy) from None
     if not isinstance(data, dict) or data.get("format") != FORMAT or data.get("version") != VERSION:
         raise TraceFormatError(f"is no '{FORMAT}' of version {VERSION}", str(path), remedy)
     try:
         claim = next(known for known in PROPERTIES if known.name == data["property"])
-        bounds = Bounds(**data["bounds"])
+        sizes = {name: _same_type(data["bounds"][name], like) for name, like in Bounds()._asdict().items()}
+        bounds = Bounds(**{**data["bounds"], **sizes})  # one name too many, and this fails
         moves = [
-            Move(MoveKind[step["move"].upper()], int(step["request"]), int(step["prompt"]), int(step["output"]))
+            Move(MoveKind[step["move"].upper()], *(_same_type(step[field], 0) for field in Move._fields[1:]))
             for step in data["steps"]
         ]
         expected = [step["after"] for step in data["steps"]]
-        loop_start = data["loop_start"]
-        policy = policy_named(data["policy"])
-    except StallproofError:
-        raise
+        loop_start = None if data["loop_start"] is None else _same_type(data["loop_start"], 0)
+        model = LifecycleModel(policy_named(data["policy"]), bounds)
+    except UsageError as error:
+        raise TraceFormatError(error.what, f"{path}, {error.place}".rstrip(", "), error.remedy) from None
     except (KeyError, TypeError, ValueError, AttributeError, StopIteration) as error:
         raise TraceFormatError(f"a field is missing or wrong ({error!r})", str(path), remedy) from None
-    trace = trace_of(LifecycleModel(policy, bounds), claim, moves, loop_start)
+    stale = "The policy has changed since, or the file was edited: write it anew with `stallproof check --trace`."
+    try:
+        trace = trace_of(model, claim, moves, loop_start)
+    except ReplayError as error:
+        raise ReplayError(f"{path}: {error}. {stale}") from None
     for k, (step, after) in enumerate(zip(as_json(trace)["steps"], expected, strict=True), 1):
         if step["after"] != after:
-            raise ReplayError(f"{path}: step {k} leads elsewhere than recorded: {step['after']}, recorded {after}")
+            raise ReplayError(f"{path}: step {k} leads elsewhere than recorded. {stale}")
     return trace
+
+
+def _same_type(value: Any, like: Any) -> Any:
+    if type(value) is not type(like):
+        raise TypeError(f"{value!r} is no {type(like).__name__}")
+    return value

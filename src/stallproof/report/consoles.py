@@ -6,6 +6,7 @@ import json
 import shutil
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,17 @@ from stallproof.errors import UsageError
 PIPED_WIDTH = 120
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Rich would exit with 1, which here means violated."""
+        raise BrokenPipeError
+
+
 def console_for(json_target: str | None) -> Console:
     """For people; on standard error if standard output carries JSON. Plain and of fixed width when piped."""
     stream = sys.stderr if json_target == "-" else sys.stdout
     width = None if stream.isatty() else max(PIPED_WIDTH, shutil.get_terminal_size((PIPED_WIDTH, 25)).columns)
-    return Console(file=stream, highlight=False, width=width, soft_wrap=False)
+    return _Console(file=stream, highlight=False, width=width, soft_wrap=False)
 
 
 def progress_console() -> Console:
@@ -46,7 +53,16 @@ def write_json(value: Any, target: str | None) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
         return
-    path = Path(target)
-    with tempfile.NamedTemporaryFile("w", dir=path.resolve().parent, delete=False, encoding="utf-8") as file:
-        file.write(text)
-    Path(file.name).replace(path)
+    path = Path(target).resolve()  # a link stays a link
+    if path.exists() and not path.is_file():  # a device, a pipe: nothing to replace
+        path.write_text(text, encoding="utf-8")
+        return
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
+        try:
+            file.write(text)
+            file.flush()
+            Path(file.name).replace(path)
+        except BaseException:
+            with suppress(FileNotFoundError):
+                Path(file.name).unlink()
+            raise
