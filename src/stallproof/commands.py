@@ -34,6 +34,7 @@ def check(options: argparse.Namespace) -> int:
             raise UsageError(f"{value} is out of range", option, "Give at least 1.")
 
     from stallproof import checking, traces
+    from stallproof.certifier import certify_all
     from stallproof.report.verdicts import print_check
 
     policy = _policy(options.policy, options.unclaimed)
@@ -46,15 +47,18 @@ def check(options: argparse.Namespace) -> int:
             update(None, f"{at.states:,} states, {rate:,.0f}/s, depth {at.depth}, queue {at.queue:,}")
 
         result = checking.check(policy, bounds, max_states=options.max_states, threads=options.threads, progress=show)
-    print_check(result, console_for(options.json))
+    counterexamples = [failure.trace for failure in result.failures if failure.trace is not None]
+    with _bar("certifying", None):
+        certificates = certify_all([traces.as_json(trace) for trace in counterexamples])
+    print_check(result, console_for(options.json), certified=len(certificates))
     if options.trace is not None:
-        failed = next((p.trace for p in result.failures if p.trace is not None), None)
+        failed = next(iter(counterexamples), None)
         if failed is None:
             print("nothing failed with a trace, so no trace was written", file=sys.stderr)
         else:
             traces.save(failed, Path(options.trace))
             print(f"trace of {failed.claim.name} written to {options.trace}", file=sys.stderr)
-    write_json(result.as_json(), options.json)
+    write_json(result.as_json() | {"certified": len(certificates)}, options.json)
     return result.exit_code
 
 

@@ -9,6 +9,7 @@
     |   +-- PoolTooSmall                no request of a workload can ever fit
     +-- IllegalTransition               (in lifecycle) an event it does not allow; nothing was changed
     +-- ReplayError            exit 2   a recorded trace does not replay: says at which step
+    +-- CertificationError     exit 4   (in certifier) a counterexample is none: a defect of ours, please report it
     +-- PageError                       a plan asks the page manager for what it cannot do
 
 The exit code of the command line lives on the exception.
@@ -18,6 +19,7 @@ EXIT_HOLDS = 0
 EXIT_VIOLATED = 1
 EXIT_USAGE = 2
 EXIT_BOUND_REACHED = 3
+EXIT_OUR_FAULT = 4
 
 
 class StallproofError(Exception):

@@ -46,8 +46,11 @@ def outcome(result: PropertyResult) -> Text:
     return Text(words, style=style)
 
 
-def print_check(result: CheckResult, console: Console, timelines: bool = True) -> None:
-    """Print the verdict, every property, the rules that never fired, and the shortest traces."""
+def print_check(result: CheckResult, console: Console, timelines: bool = True, certified: int = 0) -> None:
+    """Print the verdict, every property, the rules that never fired, and the shortest traces.
+
+    ``certified``: how many of the traces the plain-Python checker has certified.
+    """
     console.print(Text.assemble((result.policy.name, "bold"), f": {result.policy.summary}"))
     console.print(Text(bounds_in_words(result.bounds)))
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -77,6 +80,8 @@ def print_check(result: CheckResult, console: Console, timelines: bool = True) -
         for failure in result.failures:
             if failure.trace is None:
                 console.print(Text(never_happened(failure), style="yellow"))
+        if certified:
+            console.print(Text(f"Replayed and certified by the plain-Python checker: {count(certified, 'trace')}."))
         if result.failures:
             console.print()
     console.print(verdict_line(result))
