@@ -71,6 +71,20 @@ def verdicts() -> str:
     return table(["property", "sentence", *(f"`{policy}`" for policy in policies)], rows)
 
 
+def contract() -> str:
+    """Every configuration of the TLA+ contract: what the explorer and TLC agree on."""
+    rows = []
+    for entry in json.loads(MANIFEST.read_text(encoding="utf-8"))["tlc"]["configurations"]:
+        claims = "safety" if len(entry["claims"]) > 1 else ""
+        liveness = [name for name in entry["claims"] if name in ("NobodyStaysWithout", "EveryRequestFinishes")]
+        other = entry["claims"] if not claims and not liveness else []
+        judged = ", ".join(filter(None, [claims, *(f"`{name}`" for name in [*liveness, *other])]))
+        size = [f"{entry['distinct_states']:,}", f"{entry['states_generated']:,}", str(entry["depth"])]
+        rows.append([f"`{entry['config']}`", f"`{entry['specification']}`", judged, entry["expected"], *size])
+    header = ("configuration", "specification", "claims", "verdict", "distinct states", "states generated", "depth")
+    return table([*header], rows)
+
+
 def lifecycle() -> str:
     """The transition table, the guards and the diagram."""
     transitions = [
@@ -95,7 +109,13 @@ def vocabulary() -> str:
     )
 
 
-PARTS = {"agreements": agreements, "verdicts": verdicts, "lifecycle": lifecycle, "vocabulary": vocabulary}
+PARTS = {
+    "agreements": agreements,
+    "contract": contract,
+    "verdicts": verdicts,
+    "lifecycle": lifecycle,
+    "vocabulary": vocabulary,
+}
 FILES = ("README.md", "docs/lifecycle.md", "docs/specification.md")
 
 

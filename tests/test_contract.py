@@ -1,6 +1,6 @@
 """The TLA+ contract: its actions are the lifecycle's table, its numbers the explorer's.
 
-``model_checking/tlc.json`` keeps what TLC printed. The explorer explores the same bounds through an
+``model_checking/manifest.json`` keeps what TLC printed. The explorer explores the same bounds through an
 independent text of the contract, ``model_checking/contract.py``, and judges the same claims.
 """
 
@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 from conftest import ROOT
 
-from model_checking.contract import CLAIMS, SAFETY, Action, Constants, ContractModel, Facts, pack, unpack
+from model_checking.contract import CLAIMS, SAFETY, Action, Constants, ContractModel, pack, unpack
+from model_checking.fairness import Facts
 from stallproof.claims import Verdict
 from stallproof.explorer import explore, path_to
 from stallproof.lifecycle import ILLEGAL, TRANSITIONS, Event, Phase
@@ -24,15 +25,7 @@ MODULE = (SPEC / "RequestLifecycle.tla").read_text()
 MC_MODULE = (SPEC / "MCRequestLifecycle.tla").read_text()
 
 
-def recorded():
-    """The record: ``manifest.json``'s, if it has one."""
-    manifest = ROOT / "model_checking" / "manifest.json"
-    if manifest.exists() and "tlc" in (kept := json.loads(manifest.read_text())):
-        return kept["tlc"]
-    return json.loads((ROOT / "model_checking" / "tlc.json").read_text())
-
-
-RECORD = recorded()["configurations"]
+RECORD = json.loads((ROOT / "model_checking" / "manifest.json").read_text())["tlc"]["configurations"]
 EACH = pytest.mark.parametrize("row", RECORD, ids=[row["config"] for row in RECORD])
 LIVENESS = {"EveryRequestFinishes", "NobodyStaysWithout", "FinishingStops"}
 

@@ -16,6 +16,7 @@ from sweeps import BIT, STALLS, broken, broken_by_bounds, explored, facts_along,
 
 from model_checking.defects import (
     bypass,
+    bypass_of_waiting,
     context_ignores_suspended,
     eager_resume,
     freed_pages_stolen,
@@ -51,6 +52,7 @@ SHELF = [
     Defect("R2", no_promotion.POLICY, "oldest-finishes", small(3, 2, 1, 2, 2, 2, 2)),
     Defect("R3", shielded_by_newer_decode.POLICY, "no-dead-end", small(2, 2, 0, 1, 1, 1, 2)),
     Defect("R4", bypass.POLICY, "oldest-finishes", small(3, 3, 0, 1, 2, 1, 2)),
+    Defect("R4 as worded", bypass_of_waiting.POLICY, "oldest-finishes", small(3, 3, 0, 1, 2, 1, 2)),
     Defect("R5", freed_pages_stolen.POLICY, "oldest-finishes", small(3, 2, 0, 1, 1, 1, 2)),
     Defect("R7", victims_in_vain.POLICY, "only-when-needed", small(3, 3, 1, 2, 1, 1, 4)),
     Defect("K4", context_ignores_suspended.POLICY, "no-dead-end", small(2, 3, 1, 1, 1, 2, 3)),

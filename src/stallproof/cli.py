@@ -12,7 +12,7 @@ from stallproof import __version__
 from stallproof.bounds import Bounds
 from stallproof.errors import EXIT_USAGE, StallproofError
 
-EXIT_CODES = "exit codes: 0 holds, 1 violated, 2 bad input, 3 bound reached"
+EXIT_CODES = "exit codes: 0 holds, 1 violated, 2 bad input, 3 bound reached, 4 a defect of stallproof itself"
 
 
 def parser() -> argparse.ArgumentParser:
