@@ -18,7 +18,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -87,30 +87,40 @@ def certify(trace: dict[str, Any], policy: Policy | None = None) -> Certificate:
 
     ``policy``: instead of the one the trace names, for policies that have no name.
     """
-    if not INTERPRETED:
-        raise CertificationError("certify runs only with NUMBA_DISABLE_JIT=1; call certify_all")
     claim = next((known for known in PROPERTIES if known.name == trace["property"]), None)
     if claim is None or claim.kind is Kind.SOMETIMES:
         raise CertificationError(f"no trace can show that {trace['property']} fails")
-    bounds = Bounds(**trace["bounds"]).checked()
-    rules = (policy or policy_named(trace["policy"])).rules
-    step = new_step(bounds.live, bounds.gpu_pages, bounds.host_pages, bounds.page_tokens)
     states: list[Table] = [()]
     breaks: list[bool] = []
     passes: list[bool] = []
-    arrived = 0
-    for k, recorded in enumerate(trace["steps"], 1):
-        before = states[-1]
-        _lay_out(step, before, bounds)
-        arrived += _move(step, recorded, before, bounds, rules, k)
+    for step, _, after in replayed(trace, policy):
         breaks.append(bool(claim.predicate(step)) is (claim.kind is Kind.EVENTUALLY))
-        passes.append(recorded["move"] == "pass")
-        after = _read_back(step, before, arrived)
-        _compare(after, recorded["after"], k)
-        _count_pages(after, bounds, k)
+        passes.append(step.is_pass[0] == 1)
         states.append(after)
     loop = _judge(claim, states, breaks, passes, trace["loop_start"])
     return Certificate(claim.name, len(breaks), loop)
+
+
+def replayed(trace: dict[str, Any], policy: Policy | None = None) -> Iterator[tuple[Step, Table, Table]]:
+    """Each recorded step, checked, and the rows before and after it. The ``Step`` is good until the next one.
+
+    Raises CertificationError at the first that nobody can make, or that leads elsewhere than recorded.
+    """
+    if not INTERPRETED:
+        raise CertificationError("certify runs only with NUMBA_DISABLE_JIT=1; call certify_all")
+    bounds = Bounds(**trace["bounds"]).checked()
+    rules = (policy or policy_named(trace["policy"])).rules
+    step = new_step(bounds.live, bounds.gpu_pages, bounds.host_pages, bounds.page_tokens)
+    rows: Table = ()
+    arrived = 0
+    for k, recorded in enumerate(trace["steps"], 1):
+        before = rows
+        _lay_out(step, before, bounds)
+        arrived += _move(step, recorded, before, bounds, rules, k)
+        rows = _read_back(step, before, arrived)
+        _compare(rows, recorded["after"], k)
+        _count_pages(rows, bounds, k)
+        yield step, before, rows
 
 
 def _lay_out(step: Step, rows: Table, bounds: Bounds) -> None:
@@ -231,11 +241,7 @@ def _judge(claim: Claim, states: list[Table], breaks: list[bool], passes: list[b
         return 0
     if loop_start is None or not 0 <= loop_start < len(breaks):
         raise CertificationError(f"{claim.name} fails only for ever, and the trace names no loop")
-    entry, last = states[loop_start], states[-1]
-    if len(entry) != len(last) or not all(a.same_as(b) for a, b in zip(entry, last, strict=True)):
-        raise CertificationError(
-            f"the loop does not close: the state after the last step is not that after {loop_start}"
-        )
+    require_closed(states, loop_start)
     if not all(breaks[loop_start:]):
         raise CertificationError(f"step {breaks.index(False, loop_start) + 1} fulfils {claim.name}")
     if not any(passes[loop_start:]):
@@ -245,12 +251,21 @@ def _judge(claim: Claim, states: list[Table], breaks: list[bool], passes: list[b
     return len(breaks) - loop_start
 
 
-def certify_all(traces: Sequence[dict[str, Any]]) -> list[Certificate]:
-    """Certify ``traces`` in a process of its own. Raises CertificationError with what was wrong."""
+def require_closed(states: Sequence[Table], loop_start: int) -> None:
+    """The last state is that after ``loop_start`` steps. Raises CertificationError."""
+    entry, last = states[loop_start], states[-1]
+    if len(entry) != len(last) or not all(a.same_as(b) for a, b in zip(entry, last, strict=True)):
+        raise CertificationError(
+            f"the loop does not close: the state after the last step is not that after {loop_start}"
+        )
+
+
+def certify_all(traces: Sequence[dict[str, Any]], module: str = "stallproof.certifier") -> list[Certificate]:
+    """Certify ``traces`` in a process of its own, running ``module``. Raises CertificationError with what was wrong."""
     if not traces:
         return []
     done = subprocess.run(
-        [sys.executable, "-m", "stallproof.certifier"],
+        [sys.executable, "-m", module],
         input=json.dumps(list(traces)),
         capture_output=True,
         text=True,
@@ -266,7 +281,7 @@ def certify_all(traces: Sequence[dict[str, Any]]) -> list[Certificate]:
     return [Certificate(**each) for each in json.loads(done.stdout)]
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(arguments: Sequence[str], certify: Callable[[dict[str, Any]], Certificate] = certify) -> int:
     """Certify the traces of a file or of standard input; print the certificates as JSON."""
     text = Path(arguments[0]).read_text(encoding="utf-8") if arguments else sys.stdin.read()
     read = json.loads(text)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from stallproof.bounds import Bounds
 from stallproof.claims import Kind, Verdict
 from stallproof.errors import EXIT_BOUND_REACHED, EXIT_HOLDS, EXIT_VIOLATED
-from stallproof.explorer import SYSTEM_STEP, Exploration, Finding, Progress, explore, longest_run, state_digest
+from stallproof.explorer import Exploration, Finding, Progress, explore, state_digest
 from stallproof.model import LifecycleModel, Move
 from stallproof.plan import Rule
 from stallproof.policies import Policy, policy_named
 from stallproof.traces import Trace, trace_of
+from stallproof.worst_cases import CHEAP, SENTENCES, WorstCase, worst_cases
 
 EXIT_CODES = {
     Verdict.HOLDS: EXIT_HOLDS,
@@ -51,9 +50,8 @@ class PropertyResult:
 class CheckResult:
     """The result of :func:`check`.
 
-    ``worst_case``: exact maxima over all states, or None where runs can go on for ever:
-    ``passes_to_drain``, passes until every request has finished if the environment does nothing more.
-    ``digest`` is of the set of states, whatever the order of search.
+    ``worst_cases``: exact maxima over all runs, see :mod:`stallproof.worst_cases`; none of a search that was
+    cut off. ``digest`` is of the set of states, whatever the order of search.
     """
 
     policy: Policy
@@ -65,8 +63,13 @@ class CheckResult:
     seconds: float
     properties: tuple[PropertyResult, ...]
     coverage: dict[str, int]
-    worst_case: dict[str, int | None]
+    worst_cases: tuple[WorstCase, ...]
     digest: str
+
+    @property
+    def worst_case(self) -> dict[str, int | float | None]:
+        """The worst cases as plain numbers by name. None: unbounded, or unknown since the search was cut off."""
+        return dict.fromkeys(CHEAP) | {case.name: case.number for case in self.worst_cases}
 
     @property
     def exit_code(self) -> int:
@@ -103,6 +106,7 @@ class CheckResult:
             ],
             "coverage": self.coverage,
             "worst_case": self.worst_case,
+            "unbounded": [case.name for case in self.worst_cases if case.value is None],
             "digest": self.digest,
         }
 
@@ -119,22 +123,29 @@ def check(
     max_states: int | None = None,
     threads: int | None = None,
     progress: Callable[[Progress], None] | None = None,
+    all_worst_cases: bool = False,
 ) -> CheckResult:
     """Explore every state of ``policy`` within ``bounds`` and judge every property.
 
-    Raises UsageError for bounds that make no sense and UnknownPolicy for a name that is not there.
+    ``all_worst_cases``: also those that take as long as the search, and several times its memory. Raises
+    UsageError for bounds that make no sense and UnknownPolicy for a name that is not there.
     """
     if isinstance(policy, str):
         policy = policy_named(policy)
     model = LifecycleModel(policy, bounds or Bounds())
     exploration = explore(model, max_states=max_states, threads=threads, progress=progress)
+    return judge(model, exploration, SENTENCES if all_worst_cases else CHEAP)
+
+
+def judge(model: LifecycleModel, exploration: Exploration, names: Iterable[str] = CHEAP) -> CheckResult:
+    """What an exploration of ``model`` says, with the worst cases of these names."""
     results = tuple(_judge(model, finding) for finding in exploration.findings.values())
     if any(result.failed and result.claimed for result in results):
         verdict = Verdict.VIOLATED
     else:
         verdict = Verdict.HOLDS if exploration.complete else Verdict.BOUND_REACHED
     return CheckResult(
-        policy=policy,
+        policy=model.policy,
         bounds=model.bounds,
         verdict=verdict,
         states=exploration.states,
@@ -143,7 +154,7 @@ def check(
         seconds=exploration.seconds,
         properties=results,
         coverage={rule.label: int(exploration.fired[rule]) for rule in Rule},
-        worst_case={"passes_to_drain": passes_to_drain(exploration)},
+        worst_cases=worst_cases(model, exploration, names),
         digest=state_digest(exploration.rows),
     )
 
@@ -163,17 +174,3 @@ def _judge(model: LifecycleModel, finding: Finding) -> PropertyResult:
         states_checked=finding.states_checked,
         trace=trace,
     )
-
-
-def passes_to_drain(exploration: Exploration) -> int | None:
-    """The most passes, from any state, until no request is left if nothing arrives, stops or is cancelled.
-
-    None if some run of passes never ends, or the search was cut off.
-    """
-    if not exploration.complete:
-        return None
-    passes = exploration.facts >> np.uint64(SYSTEM_STEP) != 0
-    source = np.repeat(np.arange(exploration.states), np.diff(exploration.first_edge))
-    passes &= (exploration.rows[source] != 0).any(axis=1)  # a pass over nobody
-    run = longest_run(exploration, passes, np.ones(len(passes), np.int64))
-    return None if run is None else int(run.weight)

@@ -63,15 +63,26 @@ class Moment(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Trace:
-    """A run that makes ``claim`` false. With ``loop_start``, the moves from there on repeat for ever."""
+class Run:
+    """A run from the state without requests. With ``loop_start``, the moves from there on repeat for ever."""
 
     policy: Policy
     bounds: Bounds
-    claim: Claim
     moves: tuple[Move, ...]
     moments: tuple[Moment, ...]
     loop_start: int | None
+
+
+@dataclass(frozen=True)
+class Trace(Run):
+    """A run that makes ``claim`` false."""
+
+    claim: Claim
+
+
+def run_of(model: LifecycleModel, moves: Sequence[Move], loop_start: int | None = None) -> Run:
+    """Replay ``moves``. Raises ReplayError at the first move the environment cannot make."""
+    return Run(model.policy, model.bounds, tuple(moves), tuple(walk(model, moves)), loop_start)
 
 
 def walk(model: LifecycleModel, moves: Sequence[Move]) -> Iterator[Moment]:
@@ -154,7 +165,7 @@ def trace_of(model: LifecycleModel, claim: Claim, moves: Sequence[Move], loop_st
             raise ReplayError("the loop has no pass: only the environment dawdles")
     elif not moments[-1].facts & bit:
         raise ReplayError(f"the last step does not make {claim.name} false")
-    return Trace(model.policy, model.bounds, claim, tuple(moves), moments, loop_start)
+    return Trace(model.policy, model.bounds, tuple(moves), moments, loop_start, claim)
 
 
 def save(trace: Trace, path: Path) -> None:
@@ -164,14 +175,16 @@ def save(trace: Trace, path: Path) -> None:
 
 def as_json(trace: Trace) -> dict[str, Any]:
     """Plain values for a JSON file."""
+    about = {"property": trace.claim.name, "sentence": trace.claim.sentence}
+    return {"format": FORMAT, "version": VERSION} | about | run_as_json(trace)
+
+
+def run_as_json(run: Run) -> dict[str, Any]:
+    """Policy, bounds and steps, as plain values."""
     return {
-        "format": FORMAT,
-        "version": VERSION,
-        "policy": trace.policy.name,
-        "bounds": trace.bounds._asdict(),
-        "property": trace.claim.name,
-        "sentence": trace.claim.sentence,
-        "loop_start": trace.loop_start,
+        "policy": run.policy.name,
+        "bounds": run.bounds._asdict(),
+        "loop_start": run.loop_start,
         "steps": [
             {
                 "move": moment.move.kind.name.lower(),
@@ -180,7 +193,7 @@ def as_json(trace: Trace) -> dict[str, Any]:
                 "output": moment.move.output,
                 "after": [state._replace(phase=state.phase.label)._asdict() for state in moment.requests],  # type: ignore[arg-type] # its name, for people
             }
-            for moment in trace.moments
+            for moment in run.moments
         ],
     }
 

@@ -7,17 +7,21 @@ a shortest trace or lasso, and the graph of all states. Modules, each importing 
     result      the graph, traces, findings
     states      the set of states met
     paths       topological order, subgraph
-    longest     the heaviest run
     traces      runs as labels and rows
     cycles      eventually-claims
+    longest     the heaviest run
+    ratios      the greatest ratio round a cycle
     expansion   successors, computed ahead
     search      breadth first; verdicts
     digest      the set of states in one number
 """
 
+from stallproof.explorer.cycles import loop_through
 from stallproof.explorer.digest import state_digest
 from stallproof.explorer.longest import LongestRun, longest_run
 from stallproof.explorer.model import MAX_CLAIMS, SYSTEM_STEP, Model, Successors
+from stallproof.explorer.paths import subgraph
+from stallproof.explorer.ratios import GreatestRatio, greatest_ratio
 from stallproof.explorer.result import (
     NO_LABEL,
     NO_STATE,
@@ -29,6 +33,7 @@ from stallproof.explorer.result import (
     TraceStep,
 )
 from stallproof.explorer.search import explore
+from stallproof.explorer.states import number_shared
 from stallproof.explorer.traces import path_to
 
 __all__ = [
@@ -38,6 +43,7 @@ __all__ = [
     "SYSTEM_STEP",
     "Exploration",
     "Finding",
+    "GreatestRatio",
     "LongestRun",
     "Model",
     "Progress",
@@ -46,7 +52,11 @@ __all__ = [
     "Trace",
     "TraceStep",
     "explore",
+    "greatest_ratio",
     "longest_run",
+    "loop_through",
+    "number_shared",
     "path_to",
     "state_digest",
+    "subgraph",
 ]

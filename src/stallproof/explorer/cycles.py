@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from stallproof.compiled import compiled
-from stallproof.explorer.model import SYSTEM_STEP, Bools, Int32s
+from stallproof.explorer.model import Bools, Int32s, Int64s
 from stallproof.explorer.paths import subgraph, topological_order
 from stallproof.explorer.result import StateGraph
 
@@ -109,24 +109,33 @@ def shortest_loop(first: Int32s, target: Int32s, system: Bools, start: int) -> I
     return np.array(edges[::-1])
 
 
+def loop_through(first_edge: Int64s, target: Int32s, keep: Bools, wanted: Bools) -> list[int] | None:
+    """The ids of the edges of a cycle of kept edges, a wanted one among them; ``None``: there is none.
+
+    It starts at the first state on any such cycle, and no such cycle through that state is shorter.
+    ``keep`` and ``wanted`` are ``bool[edges]``.
+    """
+    if not (keep & wanted).any():
+        return None
+    inside = np.ones(len(first_edge) - 1, np.bool_)
+    inside[topological_order(first_edge, target, keep)] = False
+    if not inside.any():
+        return None
+    first, reached, edges = subgraph(first_edge, target, keep, inside)
+    marked = wanted[edges]
+    if not marked.any():
+        return None
+    start = refuting_state(first, reached, marked, strong_components(first, reached))
+    if start == NOWHERE:
+        return None
+    return [int(edge) for edge in edges[shortest_loop(first, reached, marked, start)]]
+
+
 def unfulfilled_loop(graph: StateGraph, claim: int) -> list[int] | None:
     """The edge ids of a cycle that refutes the eventually-claim of bit ``claim``; ``None``: there is none.
 
     It starts at the least deep state (of these, the first found) on any such cycle, and no such
     cycle through that state is shorter.
     """
-    keep = (graph.facts & np.uint64(1 << claim)) != 0
-    if not keep.any():
-        return None
-    inside = np.ones(graph.states, np.bool_)
-    inside[topological_order(graph.first_edge, graph.target, keep)] = False
-    if not inside.any():
-        return None
-    first, target, edges = subgraph(graph.first_edge, graph.target, keep, inside)
-    system = (graph.facts[edges] >> np.uint64(SYSTEM_STEP)) != 0
-    if not system.any():
-        return None
-    start = refuting_state(first, target, system, strong_components(first, target))
-    if start == NOWHERE:
-        return None
-    return [int(edge) for edge in edges[shortest_loop(first, target, system, start)]]
+    unfulfilled = (graph.facts & np.uint64(1 << claim)) != 0
+    return loop_through(graph.first_edge, graph.target, unfulfilled, graph.system_steps)

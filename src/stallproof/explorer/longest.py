@@ -7,56 +7,103 @@ from dataclasses import dataclass
 import numpy as np
 
 from stallproof.compiled import compiled
-from stallproof.explorer.model import Bools, Int32s, Int64s
-from stallproof.explorer.paths import topological_order
-from stallproof.explorer.result import StateGraph
+from stallproof.explorer.cycles import UNSEEN, strong_components
+from stallproof.explorer.model import Int32s, Int64s
 
 NO_EDGE = -1
 
 
 @dataclass(frozen=True)
 class LongestRun:
-    """A run of the greatest weight: its first state, and the ids of its edges in order."""
+    """A run of the greatest weight: its first state, and its edges in order."""
 
     weight: int
     start: int
     edges: tuple[int, ...]
 
 
-@compiled
-def heaviest(first_edge: Int64s, target: Int32s, keep: Bools, weight: Int64s, order: Int32s) -> tuple[Int64s, Int64s]:
-    """Per state, the greatest weight of a run of kept edges that ends there, and that run's last edge."""
-    total = np.zeros(len(order), np.int64)
-    last = np.full(len(order), NO_EDGE, np.int64)
-    for state in order:
-        for edge in range(first_edge[state], first_edge[state + 1]):
-            if keep[edge] and total[state] + weight[edge] > total[target[edge]]:
-                total[target[edge]] = total[state] + weight[edge]
-                last[target[edge]] = edge
-    return total, last
+def longest_run(first: Int32s, target: Int32s, weight: Int64s, depth: Int32s) -> LongestRun | None:
+    """The run of greatest weight among all runs, from any state, over the edges of a graph.
 
+    ``first`` is ``int32[states + 1]``, as :attr:`StateGraph.first_edge` (see
+    :func:`~stallproof.explorer.paths.subgraph`); ``weight``, never negative, ``int64[edges]``. A cycle of
+    weight 0 does no harm. ``None`` if one has weight, for then no run is the heaviest.
 
-def longest_run(graph: StateGraph, keep: Bools, weight: Int64s) -> LongestRun | None:
-    """The run of greatest weight among all runs, from any state, that use only kept edges.
-
-    ``keep`` is ``bool[edges]`` and ``weight`` ``int64[edges]``. ``None`` if the kept edges have a
-    cycle, for then a run need not end; a self-loop of weight 0 adds nothing and is passed over. The
-    run of no edges counts: a weight is never negative.
+    ``depth``, ``int32[states]`` and ascending, says how far each state is from an initial one: of the
+    heaviest runs, the answer is one that is shortest, counted from there.
     """
-    keep = np.array(keep, np.bool_)
-    weight = np.ascontiguousarray(weight, np.int64)
-    idle = np.flatnonzero(keep & (weight == 0))
-    sources = np.searchsorted(graph.first_edge, idle, side="right") - 1
-    keep[idle[graph.target[idle] == sources]] = False
-
-    order = topological_order(graph.first_edge, graph.target, keep)
-    if len(order) < graph.states:
+    component = strong_components(first, target)
+    order = np.argsort(component, kind="stable").astype(np.int32)
+    total = np.zeros(len(order), np.int64)
+    if not weigh(first, target, weight, component, order, total):
         return None
-    total, last = heaviest(graph.first_edge, graph.target, keep, weight, order)
-    end = int(np.argmax(total))
+    steps, last, source = shorten(first, target, weight, total, depth)
+    heaviest = np.flatnonzero(total == total.max())
+    end = int(heaviest[np.argmin(steps[heaviest])])
     edges: list[int] = []
     start = end
     while last[start] != NO_EDGE:
         edges.append(int(last[start]))
-        start = graph.source_of(edges[-1])
+        start = int(source[start])
     return LongestRun(int(total[end]), start, tuple(reversed(edges)))
+
+
+@compiled
+def weigh(first: Int32s, target: Int32s, weight: Int64s, component: Int32s, order: Int32s, total: Int64s) -> bool:
+    """Write to ``total``, per state, the greatest weight of a run that ends there; False if a cycle has weight.
+
+    ``order``: the states component by component, so that every edge leads to the same or to a later
+    one. Whatever leads to one state of a component leads to all of them, without more weight.
+    """
+    begin = 0
+    while begin < len(order):
+        end = begin
+        most = 0
+        while end < len(order) and component[order[end]] == component[order[begin]]:
+            most = max(most, total[order[end]])
+            end += 1
+        for state in order[begin:end]:
+            total[state] = most
+            for edge in range(first[state], first[state + 1]):
+                reached = target[edge]
+                if component[reached] != component[state]:
+                    total[reached] = max(total[reached], most + weight[edge])
+                elif weight[edge] > 0:
+                    return False
+        begin = end
+    return True
+
+
+@compiled
+def shorten(
+    first: Int32s, target: Int32s, weight: Int64s, total: Int64s, depth: Int32s
+) -> tuple[Int32s, Int32s, Int32s]:
+    """Per state the fewest steps of a run of weight ``total`` to it, the last edge and the state that edge leaves.
+
+    Breadth first from every state of total 0, each at its depth, over the edges that keep the totals.
+    """
+    states = len(total)
+    steps = np.full(states, UNSEEN, np.int32)
+    last = np.full(states, NO_EDGE, np.int32)
+    source = np.full(states, UNSEEN, np.int32)
+    queue = np.empty(states, np.int32)
+    taken, waiting, fresh = 0, 0, 0
+    while True:
+        while fresh < states and (total[fresh] > 0 or steps[fresh] != UNSEEN):
+            fresh += 1
+        if fresh < states and (taken == waiting or depth[fresh] <= steps[queue[taken]]):
+            state = fresh
+            steps[state] = depth[state]
+        elif taken < waiting:
+            state = queue[taken]
+            taken += 1
+        else:
+            return steps, last, source
+        for edge in range(first[state], first[state + 1]):
+            reached = target[edge]
+            if steps[reached] == UNSEEN and total[state] + weight[edge] == total[reached]:
+                steps[reached] = steps[state] + 1
+                last[reached] = edge
+                source[reached] = state
+                queue[waiting] = reached
+                waiting += 1

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from stallproof.claims import Claim, Verdict
-from stallproof.explorer.model import Int32s, Int64s, UInt64s
+from stallproof.explorer.model import SYSTEM_STEP, Bools, Int32s, Int64s, UInt64s
 
 NO_STATE: Final = -1
 """The parent of an initial state, and the target of a transition beyond the bound."""
@@ -104,6 +104,16 @@ class StateGraph:
     def depth(self) -> int:
         """Number of the last level; that of the initial states is 0."""
         return len(self.level_start) - 2
+
+    @property
+    def system_steps(self) -> Bools:
+        """``[edges]``: whether the system takes the step, not its environment."""
+        return self.facts >> np.uint64(SYSTEM_STEP) != 0
+
+    @property
+    def depths(self) -> Int32s:
+        """``[states]``: steps of a shortest run to each."""
+        return np.repeat(np.arange(self.depth + 1, dtype=np.int32), np.diff(self.level_start))
 
     def source_of(self, edge: int) -> int:
         """The state an edge leaves."""

@@ -148,3 +148,12 @@ def _longer(array: Array, length: int) -> Array:
     longer = np.empty((length, *array.shape[1:]), array.dtype)
     longer[: len(array)] = array
     return longer
+
+
+def number_shared(rows: UInt64s, others: UInt64s) -> int:
+    """How many rows are in both sets. Each is ``[states, words]``, its rows all different."""
+    states = StateSet(rows.shape[1])
+    for each in (rows, others):
+        nothing: Int32s = np.zeros(len(each), np.int32)
+        ids = states.enter(np.ascontiguousarray(each), nothing, nothing, 0)
+    return int((ids < len(rows)).sum())
