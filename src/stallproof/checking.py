@@ -72,6 +72,11 @@ class CheckResult:
         return dict.fromkeys(CHEAP) | {case.name: case.number for case in self.worst_cases}
 
     @property
+    def unbounded(self) -> list[str]:
+        """The names of the worst cases that have no maximum."""
+        return [case.name for case in self.worst_cases if case.value is None]
+
+    @property
     def exit_code(self) -> int:
         """0 holds, 1 violated, 3 bound reached."""
         return EXIT_CODES[self.verdict]
@@ -106,7 +111,7 @@ class CheckResult:
             ],
             "coverage": self.coverage,
             "worst_case": self.worst_case,
-            "unbounded": [case.name for case in self.worst_cases if case.value is None],
+            "unbounded": self.unbounded,
             "digest": self.digest,
         }
 

@@ -35,18 +35,25 @@ def parser() -> argparse.ArgumentParser:
     )
     diagram.add_argument("--graphml", metavar="FILE", help="write the whole graph of the states reached, for networkx")
     _sizes(diagram)
-    verbs.add_parser("policies", help="list the policies")
+    policies = verbs.add_parser("policies", help="judge every policy at the reference bounds")
+    policies.add_argument("--format", choices=("table", "markdown"), default="table")
+    _compare(verbs.add_parser("compare", help="two policies side by side", epilog=EXIT_CODES))
     bench = verbs.add_parser("bench", help="measure the explorer or the pass")
     bench.add_argument("what", choices=("explorer", "pass"), nargs="?", default="explorer")
-    for verb in (verbs.choices[name] for name in ("check", "drive", "explain", "policies", "bench")):
+    for verb in (verbs.choices[name] for name in ("check", "drive", "explain", "policies", "compare", "bench")):
         verb.add_argument("--json", metavar="FILE", help="write the result as JSON; - for standard output")
     return top
 
 
 def _sizes(verb: argparse.ArgumentParser) -> None:
     """The options that say what is explored."""
-    default = Bounds()
     verb.add_argument("--policy", default="resident-first", metavar="NAME", help="see: stallproof policies")
+    _bounds(verb)
+
+
+def _bounds(verb: argparse.ArgumentParser) -> None:
+    """The options that say how much is explored."""
+    default = Bounds()
     for option, value, help_text in (
         ("live", default.live, "requests at once; arrivals over time have no limit"),
         ("gpu-pages", default.gpu_pages, "pages of the GPU tier"),
@@ -65,9 +72,29 @@ def _sizes(verb: argparse.ArgumentParser) -> None:
 def _check(verb: argparse.ArgumentParser) -> None:
     _sizes(verb)
     verb.add_argument("--unclaimed", action="append", default=[], metavar="PROPERTY", help="do not claim this property")
+    _search(verb)
+    verb.add_argument("--worst-cases", action="store_true", help="all worst cases, each with a run that shows it")
+    verb.add_argument("--trace", metavar="FILE", help="write the first shortest counterexample, for explain")
+
+
+def _search(verb: argparse.ArgumentParser) -> None:
+    """The options that say how it is explored."""
     verb.add_argument("--max-states", type=int, metavar="N", help="give up after N states (exit 3)")
     verb.add_argument("--threads", type=int, metavar="N", help="default: one a core")
-    verb.add_argument("--trace", metavar="FILE", help="write the first shortest counterexample, for explain")
+
+
+def _compare(verb: argparse.ArgumentParser) -> None:
+    _bounds(verb)
+    _search(verb)
+    verb.add_argument("--trace", metavar="TRACE", help="a workload, as for drive: how much each policy costs on it")
+    verb.add_argument("--limit", type=int, metavar="N", help="only the first N requests of the workload")
+    verb.add_argument("--trace-gpu-pages", type=int, metavar="N", help="default: half of the workload's peak demand")
+    verb.add_argument("--trace-host-pages", type=int, metavar="N", help="default: half of the GPU's; 0: no host tier")
+    verb.add_argument(
+        "--format", choices=("table", "markdown", "json"), default="table", help="markdown: for a pull request"
+    )
+    verb.add_argument("one", metavar="A", help="a policy; see: stallproof policies")
+    verb.add_argument("other", metavar="B", help="another policy")
 
 
 def _drive(verb: argparse.ArgumentParser) -> None:

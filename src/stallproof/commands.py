@@ -35,7 +35,9 @@ def check(options: argparse.Namespace) -> int:
 
     from stallproof import checking, traces
     from stallproof.certifier import certify_all
+    from stallproof.recounting import recount_all
     from stallproof.report.verdicts import print_check
+    from stallproof.report.worst_cases import print_worst_cases
 
     policy = _policy(options.policy, options.unclaimed)
     with _bar("compiling, the first time takes half a minute", None):
@@ -46,11 +48,24 @@ def check(options: argparse.Namespace) -> int:
             rate = at.states / max(at.seconds, 1e-9)
             update(None, f"{at.states:,} states, {rate:,.0f}/s, depth {at.depth}, queue {at.queue:,}")
 
-        result = checking.check(policy, bounds, max_states=options.max_states, threads=options.threads, progress=show)
+        result = checking.check(
+            policy,
+            bounds,
+            max_states=options.max_states,
+            threads=options.threads,
+            progress=show,
+            all_worst_cases=options.worst_cases,
+        )
     counterexamples = [failure.trace for failure in result.failures if failure.trace is not None]
     with _bar("certifying", None):
         certificates = certify_all([traces.as_json(trace) for trace in counterexamples])
-    print_check(result, console_for(options.json), certified=len(certificates))
+        shown = [case.as_json() for case in result.worst_cases] if options.worst_cases else []
+        recount_all(shown)
+    console = console_for(options.json)
+    if shown:
+        print_worst_cases(result.worst_cases, console)
+        console.print()
+    print_check(result, console, certified=len(certificates))
     if options.trace is not None:
         failed = next(iter(counterexamples), None)
         if failed is None:
@@ -58,7 +73,8 @@ def check(options: argparse.Namespace) -> int:
         else:
             traces.save(failed, Path(options.trace))
             print(f"trace of {failed.claim.name} written to {options.trace}", file=sys.stderr)
-    write_json(result.as_json() | {"certified": len(certificates)}, options.json)
+    extra = {"certified": len(certificates)} | ({"worst_case_runs": shown} if shown else {})
+    write_json(result.as_json() | extra, options.json)
     return result.exit_code
 
 
@@ -182,21 +198,62 @@ def diagram(options: argparse.Namespace) -> int:
 
 
 def policies(options: argparse.Namespace) -> int:
-    """List the policies and what they do not claim."""
+    """Judge every policy at the reference bounds."""
     require_writable(options.json, "--json")
+    from stallproof import comparing
     from stallproof.policies import POLICIES
+    from stallproof.report.comparisons import page_for, print_policies
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("policy", "what it is", "does not claim"):
-        table.add_column(column)
-    for policy in POLICIES.values():
-        table.add_row(policy.name, policy.summary, ", ".join(sorted(policy.unclaimed)))
-    console_for(options.json).print(table)
-    write_json(
-        [{"name": p.name, "summary": p.summary, "unclaimed": sorted(p.unclaimed)} for p in POLICIES.values()],
-        options.json,
-    )
+    with _bar("checking", len(POLICIES) * len(comparing.REFERENCE)) as update:
+        results = []
+        for name, result in comparing.survey(POLICIES.values()):
+            results.append((name, result))
+            update(len(results), f"{result.policy.name}, {name}")
+    print_policies(results, page_for(console_for(options.json), options.format == "markdown"))
+    write_json(comparing.survey_as_json(results), options.json)
     return EXIT_HOLDS
+
+
+def compare(options: argparse.Namespace) -> int:
+    """Two policies side by side, within bounds and on a workload."""
+    require_writable(options.json, "--json")
+    bounds = _bounds(options)
+    for option, value, least in (
+        ("--max-states", options.max_states, 1),
+        ("--threads", options.threads, 1),
+        ("--limit", options.limit, 1),
+        ("--trace-gpu-pages", options.trace_gpu_pages, 1),
+        ("--trace-host-pages", options.trace_host_pages, 0),
+    ):
+        if value is not None and not least <= value <= MOST_SIZE:
+            raise UsageError(f"{value} is out of range", option, f"Give a number from {least} to {MOST_SIZE}.")
+
+    from stallproof import checking, comparing
+    from stallproof.report.comparisons import page_for, print_comparison
+    from stallproof.workloads import open_workload
+
+    one, other = (_policy(name, []) for name in (options.one, options.other))
+    workload = open_workload(options.trace, options.limit) if options.trace is not None else None
+    with _bar("compiling, the first time takes half a minute", None):
+        for policy in (one, other):
+            checking.prepare(policy, bounds)
+    with _bar("exploring", None) as update:
+
+        def show(at: Any) -> None:
+            update(None, f"{at.states:,} states, depth {at.depth}")
+
+        comparison = comparing.compare(
+            one, other, bounds, max_states=options.max_states, threads=options.threads, progress=show
+        )
+    if workload is not None:
+        with _bar("driving", None):
+            comparison = comparing.on_workload(
+                comparison, workload, gpu_pages=options.trace_gpu_pages, host_pages=options.trace_host_pages
+            )
+    page = page_for(console_for("-" if options.format == "json" else options.json), options.format == "markdown")
+    print_comparison(comparison, page)
+    write_json(comparison.as_json(), "-" if options.format == "json" else options.json)
+    return comparison.exit_code
 
 
 def bench(options: argparse.Namespace) -> int:

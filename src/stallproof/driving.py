@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from stallproof.pages import PageManager
 
 
+PAGE_TOKENS, CHUNK_TOKENS, PASS_SECONDS = 64, 2048, 0.03
+"""What a drive takes if it is told nothing: tokens a page, prefill tokens a pass, the workload's seconds a pass."""
+
+
 class Progress(NamedTuple):
     """How far a drive is."""
 
@@ -33,11 +37,16 @@ class Progress(NamedTuple):
 
 @dataclass(frozen=True)
 class DriveResult:
-    """What a drive did. ``refused`` maps a request's place in the workload (from 0) to the reason."""
+    """What a drive did. ``refused`` maps a request's place in the workload (from 0) to the reason.
+
+    ``completion_passes``: of each finished request, in the order in which they finished, the passes from
+    its arrival until it was done.
+    """
 
     engine: Engine
     workload: Workload
     refused: dict[int, str]
+    completion_passes: tuple[int, ...]
     seconds: float
 
     @property
@@ -86,12 +95,12 @@ def drive(
     policy: Policy | str = "resident-first",
     gpu_pages: int,
     host_pages: int = 0,
-    page_tokens: int = 64,
-    chunk_tokens: int = 2048,
+    page_tokens: int = PAGE_TOKENS,
+    chunk_tokens: int = CHUNK_TOKENS,
     checks: Checks | str = Checks.FULL,
     pages: PageManager | None = None,
     burst: bool = False,
-    pass_seconds: float = 0.03,
+    pass_seconds: float = PASS_SECONDS,
     progress: Callable[[Progress], None] | None = None,
     on_violation: Callable[[Violation], None] | None = None,
 ) -> DriveResult:
@@ -113,6 +122,8 @@ def drive(
     _refuse_hopeless_pool(workload, gpu_pages, page_tokens)
     arrivals = np.zeros(len(workload)) if burst else workload.arrival_seconds
     refused: dict[int, str] = {}
+    passes_at_arrival: dict[int, int] = {}
+    completion_passes: list[int] = []
     began, now, next_arrival = perf_counter(), 0.0, 0
     while next_arrival < len(workload) or engine.live:
         if not engine.live:
@@ -123,9 +134,12 @@ def drive(
             )
             if isinstance(outcome, Refusal):
                 refused[next_arrival] = str(outcome)
+            else:
+                passes_at_arrival[outcome] = engine.counts.passes
             next_arrival += 1
         if engine.live:
-            engine.run_pass()
+            finished = engine.run_pass()
+            completion_passes.extend(engine.counts.passes - passes_at_arrival.pop(request) for request in finished)
         now += pass_seconds
         if progress is not None:
             counts = engine.counts
@@ -134,7 +148,7 @@ def drive(
                     counts.passes, counts.finished, len(refused), len(workload), engine.live, engine.gpu_pages_used
                 )
             )
-    return DriveResult(engine, workload, refused, perf_counter() - began)
+    return DriveResult(engine, workload, refused, tuple(completion_passes), perf_counter() - began)
 
 
 def _refuse_hopeless_pool(workload: Workload, gpu_pages: int, page_tokens: int) -> None:

@@ -7,8 +7,9 @@ moves by replaying them; a saved trace also holds the states, and reading it che
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -85,7 +86,24 @@ def run_of(model: LifecycleModel, moves: Sequence[Move], loop_start: int | None 
     return Run(model.policy, model.bounds, tuple(moves), tuple(walk(model, moves)), loop_start)
 
 
-def walk(model: LifecycleModel, moves: Sequence[Move]) -> Iterator[Moment]:
+def drained_after(model: LifecycleModel, moves: Sequence[Move]) -> Run:
+    """``moves``, then passes alone until nobody is left; or a lasso, if that never happens."""
+    moments: list[Moment] = []
+    seen: dict[bytes, int] = {}
+    loop_start = None
+    for moment in walk(model, chain(moves, repeat(Move(MoveKind.PASS)))):
+        moments.append(moment)
+        if len(moments) >= len(moves):
+            if not moment.requests:
+                break
+            loop_start = seen.get(moment.row.tobytes())
+            if loop_start is not None:
+                break
+            seen[moment.row.tobytes()] = len(moments)
+    return Run(model.policy, model.bounds, tuple(moment.move for moment in moments), tuple(moments), loop_start)
+
+
+def walk(model: LifecycleModel, moves: Iterable[Move]) -> Iterator[Moment]:
     """Carry out ``moves`` from the state without requests.
 
     Raises ReplayError at the first move the environment cannot make.

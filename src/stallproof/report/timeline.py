@@ -10,7 +10,7 @@ from rich.text import Text
 
 from stallproof.lifecycle import Event
 from stallproof.model import Kind as MoveKind
-from stallproof.traces import Moment, Operation, RequestState, Trace
+from stallproof.traces import Moment, Operation, RequestState, Run, Trace
 
 WIDEST_BAR = 16
 """Pages of a tier shown one by one; a larger tier is shown in proportion."""
@@ -22,8 +22,8 @@ def name(number: int) -> str:
 
 
 def count(n: int, noun: str) -> str:
-    """``1 page``, ``2 pages``."""
-    return f"{n} {noun}{'' if n == 1 else 's'}"
+    """``1 page``, ``2 pages``, ``2 passes``."""
+    return f"{n} {noun}{'' if n == 1 else 'es' if noun.endswith('s') else 's'}"
 
 
 def pages_bar(requests: tuple[RequestState, ...], field: str, capacity: int) -> str:
@@ -82,26 +82,37 @@ def print_timeline(traces: Sequence[Trace], console: Console) -> None:
     ``traces``: at least one; all have the same moves and loop, each its own claim.
     """
     trace = traces[0]
-    bounds = trace.bounds
     names = ", ".join(each.claim.name for each in traces)
     where = f"in the loop from step {trace.loop_start + 1}" if trace.loop_start is not None else "in the last step"
     console.print(Text(f"{names}: {count(len(trace.moments), 'step')}", style="bold red"))
     for each in traces:
         console.print(Text(f"False {where}: {each.claim.sentence}"))
+    print_run(trace, console)
+
+
+def print_run(run: Run, console: Console, after: int = 0, last: int | None = None) -> None:
+    """Print the steps of a run after step ``after``, up to and with step ``last``, as they are numbered in it.
+
+    Of a lasso, if its end is shown, also the state it comes back to.
+    """
+    last = len(run.moments) if last is None else last
+    bounds = run.bounds
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("step", justify="right")
     table.add_column("what happens", ratio=1)
     table.add_column("GPU pages", no_wrap=True)
     if bounds.host_pages:
         table.add_column("host pages", no_wrap=True)
-    for k, moment in enumerate(trace.moments):
-        if k == trace.loop_start:
+    for k, moment in enumerate(run.moments):
+        if not after <= k < last:
+            continue
+        if k == run.loop_start:
             table.add_row("", Text("-- from here on the steps repeat for ever --", style="yellow"))
         cells = [str(k + 1), describe(moment), pages_bar(moment.requests, "gpu_pages", bounds.gpu_pages)]
         if bounds.host_pages:
             cells.append(pages_bar(moment.requests, "host_pages", bounds.host_pages))
         table.add_row(*cells)
     console.print(table)
-    if trace.loop_start is not None:
-        for state in trace.moments[-1].requests:
+    if run.loop_start is not None and last == len(run.moments):
+        for state in run.moments[-1].requests:
             console.print(Text(f"      {state_words(state)}", style="dim"))

@@ -12,6 +12,7 @@ from stallproof.bounds import Bounds
 from stallproof.checking import CheckResult, PropertyResult
 from stallproof.claims import Kind, Verdict
 from stallproof.report.timeline import count, print_timeline
+from stallproof.worst_cases import CHEAP
 
 STYLES = {
     Verdict.HOLDS: "green",
@@ -70,9 +71,8 @@ def print_check(result: CheckResult, console: Console, timelines: bool = True, c
     never = [rule for rule, times in result.coverage.items() if times == 0]
     if never:
         console.print(Text(f"Rules that never fired: {', '.join(never)}.", style="yellow"))
-    drain = result.worst_case["passes_to_drain"]
-    if drain is not None:
-        console.print(Text(f"Worst case: {drain} passes until all live requests are done, if nothing else happens."))
+    if result.worst_cases:
+        console.print(Text(worst_case_line(result)))
     if timelines:
         for failures in _by_trace(result.failures):
             console.print()
@@ -85,6 +85,17 @@ def print_check(result: CheckResult, console: Console, timelines: bool = True, c
         if result.failures:
             console.print()
     console.print(verdict_line(result))
+
+
+def worst_case_line(result: CheckResult) -> str:
+    """What is always computed of the worst cases, in one line."""
+    drain, oldest = (result.worst_case[name] for name in CHEAP)
+    drained = "some never end" if drain is None else f"{drain} passes"
+    finished = "never, it can starve" if oldest is None else f"{oldest} passes"
+    return (
+        f"Worst case until all live requests are done, if nothing else happens: {drained}. "
+        f"Until the oldest is done, whatever else happens: {finished}."
+    )
 
 
 def _by_trace(failures: Iterable[PropertyResult]) -> list[list[PropertyResult]]:
