@@ -229,6 +229,7 @@ def compare(options: argparse.Namespace) -> int:
             raise UsageError(f"{value} is out of range", option, f"Give a number from {least} to {MOST_SIZE}.")
 
     from stallproof import checking, comparing
+    from stallproof.recounting import recount_all
     from stallproof.report.comparisons import page_for, print_comparison
     from stallproof.workloads import open_workload
 
@@ -250,6 +251,8 @@ def compare(options: argparse.Namespace) -> int:
             comparison = comparing.on_workload(
                 comparison, workload, gpu_pages=options.trace_gpu_pages, host_pages=options.trace_host_pages
             )
+    with _bar("certifying", None):
+        recount_all([case.as_json() for side in comparison.sides for case in side.worst_cases])
     page = page_for(console_for("-" if options.format == "json" else options.json), options.format == "markdown")
     print_comparison(comparison, page)
     write_json(comparison.as_json(), "-" if options.format == "json" else options.json)

@@ -33,8 +33,9 @@ class Page:
 
     def heading(self, text: str) -> None:
         """A heading."""
-        self.console.print()
-        self.console.print(Text(f"### {text}\n" if self.markdown else text, style="bold"))
+        if not self.markdown:
+            self.console.print()
+        self.console.print(Text(f"### {text}\n" if self.markdown else text, style="" if self.markdown else "bold"))
 
     def text(self, text: str) -> None:
         """A paragraph."""
@@ -49,7 +50,10 @@ class Page:
             table.add_column(title, justify="right" if k and justify == "right" else "left", no_wrap=self.markdown)
         for row in rows:
             table.add_row(*row)
-        self.console.print(table)
+        if self.markdown:
+            self.console.print(Text(f"{rendered(table, MARKDOWN_WIDTH)}\n"))
+        else:
+            self.console.print(table)
 
     def run(self, run: Run, first: int, last: int | None = None) -> None:
         """The steps of a run after ``first``, up to and with ``last``."""
@@ -58,8 +62,19 @@ class Page:
             return
         text = io.StringIO()
         print_run(run, Console(file=text, width=TIMELINE_WIDTH, highlight=False), first, last)
-        lines = "\n".join(line.rstrip() for line in text.getvalue().splitlines())
-        self.console.print(Text(f"```\n{lines}\n```"))
+        self.console.print(Text(f"```\n{trimmed(text.getvalue())}\n```\n"))
+
+
+def rendered(table: Table, width: int) -> str:
+    """A table as plain text."""
+    text = io.StringIO()
+    Console(file=text, width=width, highlight=False).print(table)
+    return trimmed(text.getvalue())
+
+
+def trimmed(text: str) -> str:
+    """Without blanks at the ends of lines, and without empty lines around."""
+    return "\n".join(line.rstrip() for line in text.splitlines()).strip("\n")
 
 
 def page_for(console: Console, markdown: bool) -> Page:
@@ -74,7 +89,7 @@ def print_comparison(comparison: Comparison, page: Page) -> None:
     one, other = comparison.sides
     names = (one.policy.name, other.policy.name)
     page.heading(f"{names[0]} and {names[1]}")
-    page.text(bounds_in_words(one.bounds).capitalize() + ".")
+    page.text(f"{bounds_in_words(one.bounds)}.")
     page.table(("", *names), [("verdict", *(side.verdict.value for side in comparison.sides))])
     page.heading("Claims")
     rows = [
@@ -197,17 +212,21 @@ def print_policies(results: Sequence[tuple[str, CheckResult]], page: Page) -> No
     page.table(("policy", "what it is"), [(policy.name, policy.summary) for policy in policies.values()])
     for name, bounds in {name: result.bounds for name, result in results}.items():
         page.heading(f"{name}: {bounds_in_words(bounds)}")
-        page.table(POLICY_HEADER, [policy_row(result) for at, result in results if at == name])
-    page.text("(in brackets: not claimed; a number: steps of the shortest counterexample)")
+        separator = ", " if page.markdown else "\n"
+        page.table(POLICY_HEADER, [policy_row(result, separator) for at, result in results if at == name])
+    page.text(POLICY_LEGEND)
 
 
-POLICY_HEADER = (
-    *("policy", "verdict", "fails", "passes to drain", "oldest finishes in", "preemptions of one"),
-    "recomputed per token",
+POLICY_HEADER = ("policy", "verdict", "fails", "drain", "oldest", "preempted", "recomputed")
+
+POLICY_LEGEND = (
+    "fails: claims and the steps of the shortest counterexample, in brackets what is not claimed; the rest holds. "
+    "drain: passes until nobody is left, if nothing more happens. oldest: passes until the oldest finishes. "
+    "preempted: times that one request is. recomputed: tokens, per token generated. All at worst, whatever arrives."
 )
 
 
-def policy_row(result: CheckResult) -> tuple[str | Text, ...]:
+def policy_row(result: CheckResult, separator: str) -> tuple[str | Text, ...]:
     """One policy in one row; every claim not named holds."""
     cases = {case.name: case for case in result.worst_cases}
     fails = []
@@ -217,7 +236,7 @@ def policy_row(result: CheckResult) -> tuple[str | Text, ...]:
     return (
         result.policy.name,
         result.verdict.value,
-        ", ".join(fails),
+        separator.join(fails),
         value(cases.get("passes_to_drain")),
         value(cases.get("passes_until_oldest_finishes")),
         value(cases.get("preemptions_of_one_request")),
