@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from stallproof.bounds import Bounds
-from stallproof.checking import check, passes_to_drain
+from stallproof.checking import check
 from stallproof.claims import Kind, Verdict
 from stallproof.errors import UnknownPolicy, UsageError
-from stallproof.explorer import explore
 from stallproof.model import Kind as MoveKind
 from stallproof.model import LifecycleModel, Move, pack, unpack
 from stallproof.policies import POLICIES, policy_named
@@ -216,7 +215,8 @@ def test_a_search_that_was_cut_off_never_holds(most):
     assert result.exit_code == 3
     assert Verdict.HOLDS not in {p.verdict for p in result.properties if p.kind is not Kind.SOMETIMES}
     assert Verdict.VIOLATED not in {p.verdict for p in result.properties}
-    assert result.worst_case == {"passes_to_drain": None}
+    assert result.worst_case == {"passes_to_drain": None, "passes_until_oldest_finishes": None}
+    assert result.unbounded == []
 
 
 def test_a_bound_of_exactly_all_states_is_no_cut():
@@ -276,9 +276,11 @@ def test_one_request_alone_drains_in_its_chunks_and_its_decodes():
     assert check(bounds=Bounds(live=1), threads=1).worst_case["passes_to_drain"] == 4
 
 
-def test_a_stall_has_no_worst_case():
-    exploration = explore(LifecycleModel(policy_named("helix-published"), DEAD_END), threads=1)
-    assert passes_to_drain(exploration) is None
+def test_a_stall_has_no_worst_case_and_that_is_said():
+    result = check("helix-published", DEAD_END, threads=1)
+    assert result.worst_case == {"passes_to_drain": None, "passes_until_oldest_finishes": None}
+    assert result.unbounded == ["passes_to_drain", "passes_until_oldest_finishes"]
+    assert result.as_json()["unbounded"] == result.unbounded
 
 
 def test_rule_coverage_counts_the_rules_that_fired():

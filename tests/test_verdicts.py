@@ -53,7 +53,8 @@ def test_a_verdict_that_holds_says_what_it_is_about():
     assert row_of(lines, "no-dead-end").split()[1] == "holds"
     assert row_of(lines, "sometimes-suspends").split()[1] == "happens"
     assert "violated" not in "\n".join(lines)
-    assert f"Worst case: {result.worst_case['passes_to_drain']} passes until" in "\n".join(lines)
+    line = next(line for line in lines if line.startswith("Worst case until all live requests are done"))
+    assert f": {result.worst_case['passes_to_drain']} passes." in line
 
 
 def test_a_violated_verdict_names_what_failed_and_shows_one_timeline_a_run():

@@ -1,4 +1,4 @@
-"""Eventually-claims and longest runs, against plain oracles on random small graphs."""
+"""Eventually-claims, against plain oracles on random small graphs."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from collections import deque
 
 import networkx as nx
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stallproof.claims import Kind, Verdict
-from stallproof.explorer import NO_LABEL, SYSTEM_STEP, StateGraph, explore, longest_run
+from stallproof.explorer import NO_LABEL, SYSTEM_STEP, explore
 from stallproof.explorer.cycles import strong_components
 
 from .models import TableModel, bits, claim
@@ -181,60 +180,3 @@ def test_components_are_those_of_networkx(graph):
     expected.add_edges_from((source, target) for source, target, _ in edges)
     found = {frozenset(np.flatnonzero(component == number).tolist()) for number in component}
     assert found == {frozenset(members) for members in nx.strongly_connected_components(expected)}
-
-
-def graph_of(size, edges) -> StateGraph:
-    """A state graph of these (source, target) edges, sorted by source."""
-    none = np.zeros(size, np.int32)
-    return StateGraph(
-        rows=np.zeros((size, 1), np.uint64),
-        parent=none,
-        parent_label=none,
-        level_start=np.array([0, size]),
-        first_edge=np.searchsorted([source for source, _ in edges], np.arange(size + 1)).astype(np.int64),
-        target=np.array([target for _, target in edges], np.int32),
-        label=np.zeros(len(edges), np.int32),
-        facts=np.zeros(len(edges), np.uint64),
-    )
-
-
-@settings(max_examples=200, deadline=None)
-@given(graphs, st.data())
-def test_the_longest_run_is_that_of_networkx_over_the_kept_edges(graph, data):
-    """Weights may be negative for once: then the best run may have no edge at all."""
-    size, edges, _ = graph
-    edges = sorted((source, target) for source, target, _ in edges)
-    weight = data.draw(st.lists(st.integers(-2, 4), min_size=len(edges), max_size=len(edges)))
-    keep = data.draw(st.lists(st.booleans(), min_size=len(edges), max_size=len(edges)))
-    run = longest_run(graph_of(size, edges), np.array(keep, bool), np.array(weight, np.int64))
-
-    kept = nx.MultiDiGraph()
-    kept.add_nodes_from(range(size))
-    for (source, target), kept_too, value in zip(edges, keep, weight, strict=True):
-        if kept_too and not (source == target and value == 0):
-            kept.add_edge(source, target, weight=value)
-    if not nx.is_directed_acyclic_graph(kept):
-        assert run is None
-        return
-    assert run.weight == nx.dag_longest_path_length(kept, weight="weight")
-    assert run.weight == sum(weight[edge] for edge in run.edges)
-    at = run.start
-    for edge in run.edges:
-        assert keep[edge]
-        assert edges[edge][0] == at
-        at = edges[edge][1]
-
-
-@pytest.mark.parametrize(
-    ("edges", "weight", "expected"),
-    [
-        ([(0, 1), (0, 2), (1, 2)], [5, 1, 1], (6, 0, (0, 2))),
-        ([(0, 0), (0, 1)], [0, 3], (3, 0, (1,))),
-        ([(0, 0), (0, 1)], [1, 3], None),
-        ([(0, 1), (1, 0)], [0, 0], None),
-        ([], [], (0, 0, ())),
-    ],
-)
-def test_a_cycle_has_no_longest_run_but_an_idle_self_loop_is_passed_over(edges, weight, expected):
-    run = longest_run(graph_of(3, edges), np.ones(len(edges), bool), np.array(weight, np.int64))
-    assert (run and (run.weight, run.start, run.edges)) == expected
