@@ -1,4 +1,4 @@
-"""Writes the parts of README and docs that are made from the manifest, the transition table and the properties.
+"""Writes the parts of README and docs that are made from the manifest, the tables of the code and the policies.
 
 ``python -m model_checking.tables --write``; without ``--write`` it compares, and fails on a difference.
 """
@@ -6,15 +6,21 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import re
 import sys
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+
 from model_checking.crosscheck import MANIFEST, bounds_of
+from stallproof.comparing import survey
 from stallproof.lifecycle import GUARDS, TRANSITIONS, Event, Phase
+from stallproof.policies import POLICIES
 from stallproof.properties import PROPERTIES
+from stallproof.report.comparisons import page_for, print_policies
 from stallproof.report.diagrams import mermaid
 
 ROOT = Path(__file__).parent.parent
@@ -71,6 +77,13 @@ def verdicts() -> str:
     return table(["property", "sentence", *(f"`{policy}`" for policy in policies)], rows)
 
 
+def policies() -> str:
+    """Every policy at the reference bounds: verdict, what fails, worst cases. Explored anew, in a second."""
+    text = io.StringIO()
+    print_policies(list(survey(POLICIES.values())), page_for(Console(file=text), markdown=True))
+    return text.getvalue().rstrip()
+
+
 def contract() -> str:
     """Every configuration of the TLA+ contract: what the explorer and TLC agree on."""
     rows = []
@@ -112,6 +125,7 @@ def vocabulary() -> str:
 PARTS = {
     "agreements": agreements,
     "contract": contract,
+    "policies": policies,
     "verdicts": verdicts,
     "lifecycle": lifecycle,
     "vocabulary": vocabulary,

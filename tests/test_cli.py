@@ -18,6 +18,7 @@ from stallproof.policies import POLICIES
 from stallproof.properties import PROPERTIES
 
 DEAD_END = ("--policy", "helix-published", "--gpu-pages", "4", "--host-pages", "0", "--threads", "1")
+BOTH = ("resident-first", "helix-published")
 GOOD_LINE = '{"timestamp": 0, "input_length": 100, "output_length": 5}\n'
 
 
@@ -117,6 +118,88 @@ def test_check_says_the_same_with_any_number_of_threads(capsys, threads):
     assert (value["verdict"], value["states"], value["transitions"], value["depth"]) == ("violated", 346, 1895, 11)
 
 
+def test_check_with_worst_cases_shows_a_run_for_each_and_certifies_it(capsys):
+    code, out, _ = run(capsys, "check", "--live", "2", "--worst-cases", "--threads", "1", "--json", "out.json")
+    assert code == 0
+    line = next(line for line in out.splitlines() if line.startswith("passes_of_one_request: "))
+    assert line.endswith("from its arrival on")
+    value = json.loads(Path("out.json").read_text())
+    runs = {case["worst_case"]: case for case in value["worst_case_runs"]}
+    assert set(runs) == set(value["worst_case"])
+    for name, number in value["worst_case"].items():
+        numerator, denominator = runs[name]["value"]
+        assert number == pytest.approx(numerator / denominator, abs=1e-6)
+
+
+# ---- compare and policies --------------------------------------------------------------------------
+
+
+def test_compare_exits_1_if_either_is_violated_and_0_if_both_hold(capsys):
+    code, out, err = run(capsys, "compare", "--threads", "1", *BOTH)
+    assert code == 1
+    assert "Both go the same way for 4 steps:" in out
+    assert err == ""
+    assert run(capsys, "compare", "--live", "2", "--threads", "1", "resident-first", "resident-first")[0] == 0
+    assert run(capsys, "compare", "--max-states", "50", "--threads", "1", "resident-first", "resident-first")[0] == 3
+
+
+def test_compare_on_a_workload_drives_both_over_the_same_pools(capsys, good):
+    _, out, _ = run(capsys, "compare", "--trace", good, "--trace-gpu-pages", "2", "--format", "json", *BOTH)
+    value = json.loads(out)
+    assert value["workload"] == "good.jsonl, 1 requests, 2 GPU pages, 1 host pages"
+    assert [side["passes"] for side in value["throughput"]] == [5, 5]
+    assert [side["policy"] for side in value["policies"]] == list(BOTH)
+    assert [side["verdict"] for side in value["policies"]] == ["holds", "violated"]
+
+
+def test_compare_as_markdown_is_alone_on_standard_output(capsys):
+    _, out, err = run(capsys, "compare", "--format", "markdown", "--live", "2", *BOTH)
+    assert out.startswith("### resident-first and helix-published\n")
+    assert err == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (("nope", "resident-first"), "--policy: there is no policy 'nope'"),
+        (("resident-first", ""), "--policy: there is no policy ''"),
+        (("--live", "0", *BOTH), "--live: 0 is out of range"),
+        (("--max-states", "0", *BOTH), "--max-states: 0 is out of range"),
+        (("--threads", "-1", *BOTH), "--threads: -1 is out of range"),
+        (("--limit", "0", *BOTH), "--limit: 0 is out of range"),
+        (("--trace-gpu-pages", "0", *BOTH), "--trace-gpu-pages: 0 is out of range"),
+        (("--trace-host-pages", "-1", *BOTH), "--trace-host-pages: -1 is out of range"),
+        (("--trace", "missing.jsonl", *BOTH), "missing.jsonl"),
+        (("--trace", "good.jsonl", "--trace-gpu-pages", "1", *BOTH), "--trace-gpu-pages: no request of 'good.jsonl' "),
+    ],
+)
+def test_compare_refuses_bad_input(capsys, good, arguments, error):
+    assert refused(capsys, "compare", "--json", "out.json", *arguments).startswith(error)
+
+
+@pytest.mark.parametrize("arguments", [("resident-first",), (), ("--format", "svg", *BOTH)])
+def test_compare_wants_two_policies_and_a_format_it_knows(capsys, arguments):
+    with pytest.raises(SystemExit) as left:
+        main(["compare", *arguments])
+    assert left.value.code == 2
+    assert "usage: stallproof compare" in capsys.readouterr().err
+
+
+def test_policies_judges_all_of_them_and_exits_0_whatever_they_are(capsys):
+    code, out, err = run(capsys, "policies", "--json", "out.json")
+    assert code == 0
+    assert err == ""
+    value = json.loads(Path("out.json").read_text())
+    assert [policy["name"] for policy in value] == list(POLICIES)
+    assert [line.split()[0] for line in out.splitlines()[1 : 1 + len(POLICIES)]] == list(POLICIES)
+    for policy in value:
+        assert set(policy["at"]) == {"host tier", "GPU only"}
+        for at in policy["at"].values():
+            assert set(at["properties"]) == {claim.name for claim in PROPERTIES}
+    markdown = run(capsys, "policies", "--format", "markdown")[1]
+    assert markdown.startswith("| policy ")
+
+
 # ---- --json ----------------------------------------------------------------------------------------
 
 
@@ -128,6 +211,7 @@ def test_json_on_standard_output_is_alone_there(capsys, good, trace):
         ("drive", "--device", "cpu", "--gpu-pages", "9", good),
         ("explain", trace),
         ("policies",),
+        ("compare", *BOTH, "--live", "2"),
         ("bench", "pass"),
     ):
         verb, *rest = arguments
@@ -173,9 +257,9 @@ def test_json_into_a_pipe_leaves_the_pipe_there(capsys):
 
 
 @pytest.mark.parametrize("target", ["missing/out.json", ".", ""])
-@pytest.mark.parametrize("verb", ["check", "drive", "explain", "policies", "bench"])
+@pytest.mark.parametrize("verb", ["check", "drive", "explain", "policies", "compare", "bench"])
 def test_a_json_file_that_cannot_be_written_is_refused_before_any_work(capsys, good, trace, verb, target):
-    operands = {"drive": [good], "explain": [trace], "bench": ["pass"]}.get(verb, [])
+    operands = {"drive": [good], "explain": [trace], "compare": BOTH, "bench": ["pass"]}.get(verb, [])
     assert refused(capsys, verb, "--json", target, *operands).startswith(f"--json: '{target}' cannot be written. Give ")
 
 
@@ -372,12 +456,6 @@ def test_what_the_parser_refuses_exits_2_too(capsys, arguments):
 
 
 # ---- The other verbs -------------------------------------------------------------------------------
-
-
-def test_policies_lists_them_all(capsys):
-    code, out, _ = run(capsys, "policies")
-    assert code == 0
-    assert [line.split()[0] for line in out.splitlines() if not line.startswith((" ", "policy"))] == list(POLICIES)
 
 
 @pytest.mark.parametrize("form", ["mermaid", "dot"])

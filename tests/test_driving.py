@@ -99,6 +99,24 @@ def test_the_manager_moved_as_many_pages_as_the_engine_counted(tight):
     assert manager.host.free == tight.engine.host_pages
 
 
+def test_a_request_takes_at_least_the_passes_it_needs_alone(tight):
+    """A pass a chunk of its prompt, the last of which yields the first token; one for every further token."""
+    assert len(tight.completion_passes) == tight.engine.counts.finished
+    chunk = tight.engine.chunk_tokens
+    alone = sorted(
+        -(-int(p) // chunk) + int(o) - 1
+        for place, (p, o) in enumerate(zip(SMALL.prompt_tokens, SMALL.output_tokens, strict=True))
+        if place not in tight.refused
+    )
+    took = sorted(tight.completion_passes)
+    assert all(passes >= least for passes, least in zip(took, alone, strict=True))
+    assert took != alone
+    roomy = drive(SMALL, gpu_pages=sum(peaks(SMALL)), burst=True, chunk_tokens=chunk, checks="off")
+    assert sum(roomy.completion_passes) == sum(
+        -(-int(p) // chunk) + int(o) - 1 for p, o in zip(SMALL.prompt_tokens, SMALL.output_tokens, strict=True)
+    )
+
+
 def test_tokens_are_computed_again_only_after_a_recompute_pause(tight):
     """Each pause loses at least one token, and at most the largest peak's."""
     counts = tight.engine.counts

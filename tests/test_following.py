@@ -47,7 +47,10 @@ def test_requests_of_one_token_finish_in_their_first_pass():
 
 
 def test_the_nodes_are_the_live_rows_and_a_place_for_who_is_done():
-    """Nodes: the one of state 1, both of state 2, done. An arrival moves nobody; if the first is cancelled, the next does."""
+    """Nodes: the one of state 1, both of state 2, done.
+
+    An arrival moves nobody; when the first is cancelled, the second becomes the first.
+    """
     model, exploration = modelled("resident-first", ONE_TOKEN)
     everything = np.ones(len(exploration.target), np.bool_)
     followed = follow(exploration, passes_of(model, exploration.rows), everything, rows=2)

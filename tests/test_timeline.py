@@ -16,7 +16,7 @@ from rich.console import Console
 from stallproof.bounds import Bounds
 from stallproof.checking import check
 from stallproof.lifecycle import Phase
-from stallproof.report.timeline import count, pages_bar, print_timeline
+from stallproof.report.timeline import count, pages_bar, print_run, print_timeline
 from stallproof.report.verdicts import bounds_in_words
 from stallproof.traces import RequestState
 
@@ -96,3 +96,18 @@ def test_a_bar_of_the_tenth_request_shows_its_last_digit():
 
 def test_one_page_two_pages():
     assert [count(n, "page") for n in (0, 1, 2)] == ["0 pages", "1 page", "2 pages"]
+    assert [count(n, "pass") for n in (0, 1, 2)] == ["0 passes", "1 pass", "2 passes"]
+
+
+def test_a_part_of_a_run_keeps_its_numbers_and_tells_of_the_loop_only_at_its_end():
+    trace = trace_in("dead_end")
+    text = io.StringIO()
+    print_run(trace, Console(file=text, width=110, highlight=False), 1, 3)
+    lines = text.getvalue().splitlines()
+    assert [line.split()[0] for line in lines[1:]] == ["2", "3"]
+    text = io.StringIO()
+    print_run(trace, Console(file=text, width=110, highlight=False), 3)
+    lines = [line.rstrip() for line in text.getvalue().splitlines()]
+    assert "repeat for ever" in lines[1]
+    assert lines[2].startswith("   4  pass: nothing happens")
+    assert lines[-1] == "      R2 active, decode, 2 of 3 tokens computed"

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from stallproof.bounds import MOST_SIZE, Bounds
-from stallproof.errors import EXIT_HOLDS, EXIT_VIOLATED, UsageError
+from stallproof.errors import EXIT_HOLDS, EXIT_VIOLATED, PoolTooSmall, UsageError
 from stallproof.report.consoles import console_for, progress_console, require_writable, write_json
 
 if TYPE_CHECKING:
@@ -248,9 +248,11 @@ def compare(options: argparse.Namespace) -> int:
         )
     if workload is not None:
         with _bar("driving", None):
-            comparison = comparing.on_workload(
-                comparison, workload, gpu_pages=options.trace_gpu_pages, host_pages=options.trace_host_pages
-            )
+            pools = {"gpu_pages": options.trace_gpu_pages, "host_pages": options.trace_host_pages}
+            try:
+                comparison = comparing.on_workload(comparison, workload, **pools)
+            except PoolTooSmall as error:
+                raise PoolTooSmall(error.what, "--trace-gpu-pages", error.remedy) from None
     with _bar("certifying", None):
         recount_all([case.as_json() for side in comparison.sides for case in side.worst_cases])
     page = page_for(console_for("-" if options.format == "json" else options.json), options.format == "markdown")
