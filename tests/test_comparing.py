@@ -14,13 +14,16 @@ from stallproof.comparing import (
     Throughput,
     compare,
     on_workload,
+    same_operations,
     survey,
     survey_as_json,
     throughput,
 )
 from stallproof.errors import PoolTooSmall, UsageError
 from stallproof.explorer import explore
+from stallproof.lifecycle import Event
 from stallproof.model import Kind, LifecycleModel, Move
+from stallproof.plan import new_plan
 from stallproof.policies import HELIX_PUBLISHED, POLICIES, RESIDENT_FIRST
 from stallproof.traces import walk
 from stallproof.workloads import Workload
@@ -126,6 +129,21 @@ def test_a_policy_never_differs_from_itself():
     assert comparison.difference is None
     assert comparison.shared == comparison.one.states == comparison.other.states
     assert comparison.exit_code == 0
+
+
+def test_plans_are_the_same_if_the_same_happens_to_the_same_to_the_same_amount():
+    """For whom room is made is not asked."""
+    plans = [new_plan(2) for _ in range(2)]
+    for plan in plans:
+        plan.operations[0] = 2
+        plan.event[:2], plan.request[:2], plan.amount[:2] = (Event.GROW, Event.SCHEDULE), (0, 1), (1, 2)
+    one, other = plans
+    other.requester[1] = 1
+    assert same_operations(one, other)
+    for column in (other.event, other.request, other.amount, other.operations):
+        column[0] += 1
+        assert not same_operations(one, other)
+        column[0] -= 1
 
 
 # ---- exit codes ------------------------------------------------------------------------------------

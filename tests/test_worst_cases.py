@@ -24,6 +24,7 @@ LIVELOCK = Bounds(gpu_pages=5, host_pages=1, max_prompt=2)
 SMALL = (
     TWO,
     Bounds(live=2, gpu_pages=3, host_pages=1),
+    Bounds(live=3, gpu_pages=2, host_pages=0, chunk_tokens=1, max_prompt=2, max_output=2),
     Bounds(live=3, gpu_pages=3, host_pages=1, max_prompt=1, max_output=2),
     Bounds(live=3, gpu_pages=3, host_pages=0, max_prompt=2, max_output=2, cancel=False),
     Bounds(live=3, gpu_pages=2, host_pages=1, page_tokens=2, max_prompt=2, max_output=2, early_stop=False),
@@ -244,7 +245,7 @@ def reference(name, edges, live):
 MODELS = [
     *((policy, bounds) for policy in POLICIES for bounds in SMALL),
     ("helix-published", LIVELOCK),
-    (FREED_PAGES_STOLEN, SMALL[3]),
+    (FREED_PAGES_STOLEN, SMALL[-2]),
 ]
 EVERYWHERE = pytest.mark.parametrize(("policy", "bounds"), MODELS, ids=lambda value: getattr(value, "name", str(value)))
 

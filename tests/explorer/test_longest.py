@@ -10,27 +10,32 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stallproof.explorer import explore, longest_run
+from stallproof.explorer import explore, longest_run, subgraph
 
 from .models import TableModel
 
 GRAPHS = st.integers(1, 7).flatmap(
     lambda size: st.lists(
-        st.tuples(st.integers(0, size - 1), st.integers(0, size - 1), st.sampled_from([0, 0, 0, 1, 1, 2, 5])),
+        st.tuples(
+            st.integers(0, size - 1),
+            st.integers(0, size - 1),
+            st.sampled_from([0, 0, 0, 1, 1, 2, 5]),
+            st.sampled_from([True, True, False]),
+        ),
         max_size=14,
     )
 )
 
 
 def heaviest_of(edges):
-    """The explored graph of (source, target, weight) edges from node 0, its own edges, and its heaviest run."""
-    model = TableModel([(source, target, 0) for source, target, _ in edges])
-    graph = explore(model)
-    node = [model.node(row) for row in graph.rows]
-    weight = np.array([edges[label][2] for label in graph.label], np.int64)
-    run = longest_run(graph.first_edge.astype(np.int32), graph.target, weight, graph.depths)
-    own = [(graph.source_of(edge), int(graph.target[edge]), int(weight[edge])) for edge in range(len(graph.target))]
-    return graph, node, own, run
+    """The graph explored from node 0 over (source, target, weight, kept) edges, those kept, and their heaviest run."""
+    graph = explore(TableModel([(source, target, 0) for source, target, *_ in edges]))
+    keep = np.array([edges[label][3] for label in graph.label], np.bool_)
+    first, target, kept = subgraph(graph.first_edge, graph.target, keep, np.ones(graph.states, np.bool_))
+    weight = np.array([edges[graph.label[edge]][2] for edge in kept], np.int64)
+    run = longest_run(first, target, weight, graph.depths)
+    own = [(graph.source_of(edge), int(graph.target[edge]), int(mass)) for edge, mass in zip(kept, weight, strict=True)]
+    return graph, own, run
 
 
 def reference(states, edges):
@@ -66,7 +71,7 @@ def fewest_steps(depth, edges, weight):
 @settings(max_examples=400, deadline=None)
 @given(GRAPHS)
 def test_the_run_is_a_heaviest_and_of_these_a_shortest(edges):
-    graph, _, own, run = heaviest_of(edges)
+    graph, own, run = heaviest_of(edges)
     expected = reference(graph.states, own)
     if expected is None:
         assert run is None
@@ -83,12 +88,18 @@ def test_the_run_is_a_heaviest_and_of_these_a_shortest(edges):
 @settings(max_examples=200, deadline=None)
 @given(GRAPHS)
 def test_without_cycles_networkx_finds_the_same_weight(edges):
-    forward = [(min(source, target), max(source, target), weight) for source, target, weight in edges]
-    _, _, own, run = heaviest_of([edge for edge in forward if edge[0] != edge[1]])
+    forward = [(min(source, target), max(source, target), *rest) for source, target, *rest in edges]
+    _, own, run = heaviest_of([edge for edge in forward if edge[0] != edge[1]])
     expected = nx.MultiDiGraph()
     expected.add_node(0)
     expected.add_weighted_edges_from(own)
     assert run.weight == nx.dag_longest_path_length(expected, weight="weight")
+
+
+def test_to_start_further_on_is_shorter_than_to_walk_there():
+    """0 to 2 is one step, over an edge that is left out; over those that are kept it is two, by 1."""
+    *_, run = heaviest_of([(0, 1, 0, True), (0, 2, 0, False), (1, 2, 0, True), (2, 3, 5, True)])
+    assert (run.weight, run.start, run.edges) == (5, 2, (2,))
 
 
 @pytest.mark.parametrize(
@@ -110,5 +121,5 @@ def test_small_runs_by_hand(edges, expected):
 
     "out of it": to start at 1, a step deep, is as short as to go there from 0.
     """
-    *_, run = heaviest_of(edges)
+    *_, run = heaviest_of([(*edge, True) for edge in edges])
     assert (run and (run.weight, run.start, run.edges)) == expected
