@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stallproof.claims import Claim, Kind
-from stallproof.explorer import Successors
+from stallproof.explorer import SYSTEM_STEP, Successors
 from stallproof.lifecycle import ILLEGAL, NEXT_PHASE, Event, Phase
 
 Ints = NDArray[np.int64]
@@ -99,6 +99,8 @@ def is_live(phase: Any) -> Any:
 
 class ContractModel:
     """Every behaviour that the contract allows, as a model for the explorer."""
+
+    fairness = (SYSTEM_STEP,)
 
     def __init__(self, constants: Constants) -> None:
         self.constants = constants

@@ -42,6 +42,12 @@ def constants_for(policy: str, bounds: Bounds, claims: int = 0) -> dict[str, int
         "MAX_PROMPT": bounds.max_prompt,
         "MAX_OUTPUT": bounds.max_output,
         "CANCEL": int(bounds.cancel),
+        "LOOKAHEAD": bounds.lookahead,
+        "PRIORITIES": bounds.priorities,
+        "PASS_REQUESTS": bounds.pass_requests,
+        "PASS_TOKENS": bounds.pass_tokens,
+        "COPIES": int(bounds.copies),
+        "DRAFTS": (bounds.lookahead + 1) ** bounds.live,
         "POLICY": POLICY_NUMBERS[policy],
         "CLAIMS": claims,
     }

@@ -16,6 +16,7 @@ from typing import Any
 from rich.console import Console
 
 from model_checking.crosscheck import MANIFEST, bounds_of
+from stallproof.bounds import Bounds
 from stallproof.comparing import survey
 from stallproof.lifecycle import GUARDS, TRANSITIONS, Event, Phase
 from stallproof.policies import POLICIES
@@ -38,6 +39,18 @@ def _fails(entry: dict[str, Any]) -> str:
     return "; ".join(filter(None, [", ".join(claimed), f"not claimed: {', '.join(others)}" if others else ""]))
 
 
+def _richer(bounds: Bounds) -> str:
+    """What the bounds switch on that is off by default."""
+    switched = [
+        (f"lookahead {bounds.lookahead}", bounds.lookahead),
+        (f"{bounds.priorities} priorities", bounds.priorities > 1),
+        (f"{bounds.pass_requests} requests a pass", bounds.pass_requests),
+        (f"{bounds.pass_tokens} tokens a pass", bounds.pass_tokens),
+        ("copies take time", bounds.copies),
+    ]
+    return "".join(f"; {words}" for words, on in switched if on)
+
+
 def agreements() -> str:
     """Every model of the manifest: what the explorer and Rumur agree on."""
     models = json.loads(MANIFEST.read_text(encoding="utf-8"))["models"]
@@ -45,7 +58,7 @@ def agreements() -> str:
     for entry in models:
         b = bounds_of(entry)
         sizes = [str(n) for n in (b.live, b.gpu_pages, b.host_pages, b.page_tokens, b.chunk_tokens)]
-        lengths = f"{b.max_prompt}, {b.max_output}" + ("" if b.cancel else ", no cancel")
+        lengths = f"{b.max_prompt}, {b.max_output}" + ("" if b.cancel else ", no cancel") + _richer(b)
         size = [f"{entry['states']:,}", f"{entry['transitions']:,}", str(entry["depth"])]
         rows.append([f"`{entry['policy']}`", *sizes, lengths, entry["verdict"], *size, _fails(entry)])
     return table(

@@ -14,10 +14,16 @@ const
   MAX_PROMPT:   3;
   MAX_OUTPUT:   3;
   CANCEL:       1;  -- 1: any live request may be cancelled
+  LOOKAHEAD:    0;  -- drafts of a decode
+  PRIORITIES:   1;  -- 0 is served first
+  PASS_REQUESTS: 0; -- the most a pass schedules; 0: no limit
+  PASS_TOKENS:  0;
+  COPIES:       0;  -- 1: copies between the tiers take time, and fence their pages until they are done
+  DRAFTS:       1;  -- (LOOKAHEAD + 1) to the power of LIVE
   POLICY:       0;  -- 0: resident-first, 1: helix-published
   CLAIMS:       0;  -- the claims that are errors if they are false: the sum of their numbers; 0: none, only count
 
-  -- Claims. The last three are about runs that go on for ever; one of them at a time.
+  -- Claims. The last four are about runs that go on for ever; one of them at a time.
   PAGE_CONSERVATION:                1;
   PHASE_RESIDENCY:                  2;
   LEGAL_TRANSITION:                 4;
@@ -33,9 +39,14 @@ const
   REPLAY_FROM_ZERO:                 4096;
   SCHEDULED_HAS_PAGES:              8192;
   INFEASIBLE_REFUSED:               16384;
-  NO_DEAD_END:                      32768;
-  NO_LIVELOCK:                      65536;
-  OLDEST_FINISHES:                  131072;
+  NO_PRIORITY_INVERSION:            32768;
+  COPY_FENCE:                       65536;
+  RESUME_COMPLETE:                  131072;
+  TERMINAL_RELEASES_ONCE:           262144;
+  NO_DEAD_END:                      524288;
+  NO_LIVELOCK:                      1048576;
+  OLDEST_FINISHES:                  2097152;
+  HOST_FULL_HAS_A_WAY_OUT:          4194304;
 
   RESIDENT_FIRST:  0;
   HELIX_PUBLISHED: 1;
@@ -44,25 +55,32 @@ const
 type
   row:    0..LIVE-1;
   someone: NOBODY..LIVE-1;
-  length: 0..MAX_PROMPT+MAX_OUTPUT;
+  length: 0..MAX_PROMPT+MAX_OUTPUT+LOOKAHEAD;
   number: -1000..1000;
-  claim_t: 0..2*OLDEST_FINISHES-1;
+  urgency: 0..PRIORITIES-1;
+  claim_t: 0..2*HOST_FULL_HAS_A_WAY_OUT-1;
   phase_t: enum { NEW, WAITING, ACTIVE, SUSPENDED, RECOMPUTE_PAUSED };
 
   request: record
     phase:       phase_t;  -- NEW: an empty row
+    priority:    urgency;
     decoding:    boolean;  -- its prefill is complete and has yielded a token
     tokens:      length;   -- known tokens: prompt and generated
     output_left: length;   -- tokens it may still generate; the pass never reads it
     computed:    length;   -- tokens whose keys and values are in its pages
     gpu:         0..GPU_PAGES;
     host:        0..HOST_PAGES;
+    copying:     0..GPU_PAGES;  -- pages that a copy is moving: to the host if suspended, to the GPU if active
     place:       0..2*LIVE;  -- in the order of suspensions, 1 is the oldest; 0 if it holds no GPU page or is not suspended
   end;
   table: array [row] of request;
+  outcome_t: enum { LACKS_PAGES, FITS, COPIES_MAKE_ROOM, LOADS };
 
 var
   requests: table;
+
+  abandoned_gpu:  0..GPU_PAGES;   -- pages fenced by copies of requests that have gone
+  abandoned_host: 0..HOST_PAGES;
 
   -- The plan of the running pass; cleared when it ends.
   scheduled:  array [row] of length;   -- tokens to compute
@@ -98,10 +116,27 @@ begin
   return (tokens + PAGE_TOKENS - 1) / PAGE_TOKENS;
 end;
 
+-- Pages that nobody has and a copy in flight reads or writes.
+function fenced_gpu(): number;
+var n: number;
+begin
+  n := abandoned_gpu;
+  for r: row do if requests[r].phase = SUSPENDED then n := n + requests[r].copying; end; end;
+  return n;
+end;
+
+function fenced_host(): number;
+var n: number;
+begin
+  n := abandoned_host;
+  for r: row do if requests[r].phase != SUSPENDED then n := n + requests[r].copying; end; end;
+  return n;
+end;
+
 function free_gpu(): number;
 var n: number;
 begin
-  n := GPU_PAGES;
+  n := GPU_PAGES - fenced_gpu();
   for r: row do n := n - requests[r].gpu; end;
   return n;
 end;
@@ -109,12 +144,13 @@ end;
 function free_host(): number;
 var n: number;
 begin
-  n := HOST_PAGES;
+  n := HOST_PAGES - fenced_host();
   for r: row do n := n - requests[r].host; end;
   return n;
 end;
 
--- GPU pages that r could get without giving anybody up: free ones, and held ones of others that may migrate.
+-- GPU pages that r could get without giving anybody up: free ones, fenced ones, and held ones of others that may
+-- migrate.
 function available(r: row): number;
 var held: number;
 begin
@@ -123,19 +159,52 @@ begin
     if v != r & requests[v].phase = SUSPENDED then held := held + requests[v].gpu; end;
   end;
   if held > free_host() then held := free_host(); end;
-  return free_gpu() + held;
+  return free_gpu() + fenced_gpu() + held;
 end;
 
--- GPU pages that r lacks to compute that many more tokens.
+-- GPU pages that r lacks to compute that many more tokens; its host pages it lacks, all of them.
 function missing(r: row; tokens: length): number;
+var n: number;
 begin
-  return pages_for(requests[r].computed + tokens) - requests[r].gpu;
+  n := pages_for(requests[r].computed + tokens) - requests[r].gpu;
+  if n < requests[r].host then return requests[r].host; end;
+  return n;
 end;
 
--- v may be given up for the requester: behind it, started, holding pages, not scheduled in this pass (K2).
+function requests_left(): number;
+var n: number;
+begin
+  if PASS_REQUESTS = 0 then return LIVE; end;
+  n := PASS_REQUESTS;
+  for r: row do if scheduled[r] > 0 then n := n - 1; end; end;
+  return n;
+end;
+
+function tokens_left(): number;
+var n: number;
+begin
+  if PASS_TOKENS = 0 then return LIVE * (CHUNK_TOKENS + LOOKAHEAD + 1); end;
+  n := PASS_TOKENS;
+  for r: row do n := n - scheduled[r]; end;
+  return n;
+end;
+
+-- Tokens that r wants to compute: a decode its newest and its drafts, a prefill its next chunk, as far as it goes.
+function wanted(r: row): number;
+var tokens: number;
+begin
+  if requests[r].decoding then return 1 + LOOKAHEAD; end;
+  tokens := requests[r].tokens - requests[r].computed;
+  if tokens > CHUNK_TOKENS then tokens := CHUNK_TOKENS; end;
+  if tokens > tokens_left() then tokens := tokens_left(); end;
+  return tokens;
+end;
+
+-- v may be given up for the requester: behind it, started, holding pages, not scheduled in this pass (K2), none of its
+-- pages on their way (R10).
 function candidate(requester: row; v: row): boolean;
 begin
-  return v > requester & started(v) & scheduled[v] = 0
+  return v > requester & started(v) & scheduled[v] = 0 & requests[v].copying = 0
        & (requests[v].phase = ACTIVE | requests[v].phase = SUSPENDED);
 end;
 
@@ -197,7 +266,8 @@ end;
 procedure suspend(v: row);
 var newest: number;
 begin
-  assert !claimed(LEGAL_TRANSITION) | (requests[v].phase = ACTIVE & HOST_PAGES > 0) "legal-transition";
+  assert !claimed(LEGAL_TRANSITION) | (requests[v].phase = ACTIVE & HOST_PAGES > 0 & requests[v].copying = 0)
+    "legal-transition";
   newest := 0;
   for r: row do
     if requests[r].place > newest then newest := requests[r].place; end;
@@ -221,12 +291,20 @@ begin
   busy := true;
 end;
 
+-- A request goes: its pages are free but for those that a copy reads or writes.
+procedure release(r: row);
+begin
+  abandoned_gpu := abandoned_gpu + requests[r].copying;
+  abandoned_host := abandoned_host + requests[r].copying;
+  clear requests[r];
+end;
+
 -- Frees that many GPU pages by migrating held pages of others, oldest suspension first; or moves nothing.
-function make_room(r: row; pages: number): boolean;
+function make_room(r: row; pages: number): outcome_t;
 var holder: someone; moved: number;
 begin
-  if pages > available(r) then return false; end;
-  while free_gpu() < pages do
+  if pages > available(r) then return LACKS_PAGES; end;
+  while free_gpu() + fenced_gpu() < pages do
     holder := NOBODY;
     for v: row do
       if v != r & requests[v].phase = SUSPENDED & requests[v].gpu > 0 then
@@ -235,38 +313,52 @@ begin
         end;
       end;
     end;
-    moved := pages - free_gpu();
+    moved := pages - free_gpu() - fenced_gpu();
     if requests[holder].gpu < moved then moved := requests[holder].gpu; end;
     assert !claimed(LEGAL_TRANSITION) | moved <= free_host() "legal-transition";
     requests[holder].gpu := requests[holder].gpu - moved;
     requests[holder].host := requests[holder].host + moved;
+    if COPIES = 1 then requests[holder].copying := requests[holder].copying + moved; end;
     busy := true;
   end;
-  return true;
+  if free_gpu() < pages then return COPIES_MAKE_ROOM; end;
+  return FITS;
 end;
 
--- H1: resume if suspended, then take the pages of that many more tokens; each step all or nothing.
-function fits(r: row; tokens: length): boolean;
-var pages: number;
+-- H1: resume if suspended, then take the pages of that many more tokens; each step all or nothing. R10: nobody computes
+-- while its own pages are on their way.
+function attempt(r: row; tokens: length): outcome_t;
+var pages: number; outcome: outcome_t;
 begin
+  if requests[r].copying > 0 then return LOADS; end;
   if requests[r].phase = SUSPENDED then
     -- R8: resume only to run
-    if POLICY = RESIDENT_FIRST & missing(r, tokens) > available(r) then return false; end;
-    if !make_room(r, requests[r].host) then return false; end;
+    if POLICY = RESIDENT_FIRST & missing(r, tokens) > available(r) then return LACKS_PAGES; end;
+    outcome := make_room(r, requests[r].host);
+    if outcome != FITS then return outcome; end;
     requests[r].gpu := requests[r].gpu + requests[r].host;
-    requests[r].host := 0;
     requests[r].phase := ACTIVE;
     requests[r].place := 0;
+    if COPIES = 1 then requests[r].copying := requests[r].host; end;
+    requests[r].host := 0;
     busy := true;
   end;
   pages := missing(r, tokens);
-  if !make_room(r, pages) then return false; end;
-  assert !claimed(LEGAL_TRANSITION) | pages <= free_gpu() "legal-transition";
-  requests[r].gpu := requests[r].gpu + pages;
-  requests[r].phase := ACTIVE;
-  scheduled[r] := tokens;
-  busy := true;
-  return true;
+  outcome := make_room(r, pages);
+  if outcome = FITS then
+    if pages > 0 then
+      assert !claimed(LEGAL_TRANSITION) | pages <= free_gpu() "legal-transition";
+      requests[r].gpu := requests[r].gpu + pages;
+      busy := true;
+    end;
+    requests[r].phase := ACTIVE;
+  end;
+  if requests[r].copying > 0 then return LOADS; end;
+  if outcome = FITS then
+    scheduled[r] := tokens;
+    busy := true;
+  end;
+  return outcome;
 end;
 
 -- ---- Victims --------------------------------------------------------------------------------------------------------
@@ -334,65 +426,73 @@ end;
 -- ---- The pass ---------------------------------------------------------------------------------------------------------
 
 -- H2: suspend the newest active started request behind r, again and again, until r fits. The end moves to each.
-function suspend_until_fits(r: row; var last: number): boolean;
-var v: someone;
+function suspend_until_fits(r: row; var last: number): outcome_t;
+var v: someone; outcome: outcome_t;
 begin
   while true do
     v := NOBODY;
     if HOST_PAGES > 0 then v := newest_candidate(r, ACTIVE); end;
-    if v = NOBODY then return false; end;
-    judge_suspension(r, v, 1);
+    if v = NOBODY then return LACKS_PAGES; end;
+    judge_suspension(r, v, wanted(r));
     suspend(v);
-    last := v;
-    if fits(r, 1) then return true; end;
+    if v < last then last := v; end;
+    outcome := attempt(r, wanted(r));
+    if outcome != LACKS_PAGES then return outcome; end;
   end;
-  return false;
+  return LACKS_PAGES;
 end;
 
 -- H2 and H3.
-function make_way(r: row; var last: number): boolean;
-var v: someone;
+function make_way(r: row; var last: number): outcome_t;
+var v: someone; outcome: outcome_t;
 begin
-  if !worth_giving_up(r, 1) then return false; end;
-  if suspend_until_fits(r, last) then return true; end;
-  while true do
+  if !worth_giving_up(r, wanted(r)) then return LACKS_PAGES; end;
+  outcome := suspend_until_fits(r, last);
+  while outcome = LACKS_PAGES do
     v := victim_for_decode(r);
-    if v = NOBODY then return false; end;
-    judge_recompute_pause(r, v, 1);
+    if v = NOBODY then return LACKS_PAGES; end;
+    judge_recompute_pause(r, v, wanted(r));
     recompute_pause(v);
-    if fits(r, 1) then return true; end;
-    if suspend_until_fits(r, last) then return true; end;
+    outcome := attempt(r, wanted(r));
+    if outcome = LACKS_PAGES then outcome := suspend_until_fits(r, last); end;
   end;
-  return false;
+  return outcome;
 end;
 
-procedure generation_phase();
-var r: number; last: number;
+-- False if copies make room for a decode: then nobody behind it takes pages (R10).
+function generation_phase(first: number; past: number): boolean;
+var r: number; last: number; outcome: outcome_t;
 begin
-  r := 0;
-  last := LIVE;
+  r := first;
+  last := past;
   while r < last do
     if live(r) & requests[r].decoding & !suspended[r] & !paused[r] then
-      if !fits(r, 1) then  -- H1
-        if !make_way(r, last) then
-          if requests[r].phase = ACTIVE & HOST_PAGES > 0 then suspend(r); end;  -- H4
-          return;  -- H5
-        end;
+      if requests_left() = 0 | tokens_left() < wanted(r) then return true; end;
+      outcome := attempt(r, wanted(r));  -- H1
+      if outcome = LACKS_PAGES then outcome := make_way(r, last); end;
+      if outcome = COPIES_MAKE_ROOM | (outcome = LACKS_PAGES & fenced_gpu() + fenced_host() > 0) then
+        return false;  -- R10
+      elsif outcome = LACKS_PAGES then
+        if requests[r].phase = ACTIVE & HOST_PAGES > 0 then suspend(r); end;  -- H4
+        return true;  -- H5
       end;
     end;
     r := r + 1;
   end;
+  return true;
 end;
 
-procedure context_phase();
-var tokens: number; v: someone; fitted: boolean;
+procedure context_phase(first: number; past: number);
+var tokens: number; v: someone; r: number; outcome: outcome_t;
 begin
-  for r: row do
+  r := first;
+  while r < past do
     if live(r) & !requests[r].decoding & !suspended[r] & !paused[r] then
-      tokens := requests[r].tokens - requests[r].computed;
-      if tokens > CHUNK_TOKENS then tokens := CHUNK_TOKENS; end;
-      fitted := fits(r, tokens);
-      if !fitted then
+      tokens := wanted(r);
+      if requests_left() = 0 | tokens = 0 then return; end;
+      outcome := attempt(r, tokens);
+      if outcome = COPIES_MAKE_ROOM then return; end;  -- R10
+      if outcome = LACKS_PAGES then
         v := NOBODY;
         if worth_giving_up(r, tokens) then v := victim_for_prefill(r); end;
         if v != NOBODY then
@@ -404,32 +504,70 @@ begin
         end;
       end;
     end;
+    r := r + 1;
   end;
 end;
 
--- The scheduled tokens are computed; a request with nothing left to compute yields a token; a done one leaves.
-procedure compute();
+-- One priority after another; R9: the next one only if everybody so far was scheduled.
+procedure schedule();
+var first: number; past: number;
+begin
+  first := 0;
+  while first < LIVE do
+    past := first + 1;
+    while past < LIVE & requests[past].priority <= requests[first].priority do past := past + 1; end;
+    if !generation_phase(first, past) then return; end;
+    context_phase(first, past);
+    for r: row do
+      if r < past & live(r) & scheduled[r] = 0 & requests[r].copying = 0 then return; end;  -- R9
+    end;
+    first := past;
+  end;
+end;
+
+function right_drafts(drafts: number; r: row): number;
+var rest: number;
+begin
+  rest := drafts;
+  for v: row do if v < r then rest := rest / (LOOKAHEAD + 1); end; end;
+  return rest % (LOOKAHEAD + 1);
+end;
+
+-- The scheduled tokens are computed; a request with nothing left to compute yields a token, a decode also one for
+-- each draft that was right; a done one leaves.
+procedure compute(drafts: number);
+var yields: number;
 begin
   for r: row do
     if scheduled[r] > 0 then
       assert !claimed(SCHEDULED_HAS_PAGES) | (requests[r].phase = ACTIVE
         & requests[r].gpu >= pages_for(requests[r].computed + scheduled[r])) "scheduled-has-pages";
-      requests[r].computed := requests[r].computed + scheduled[r];
-      if requests[r].computed = requests[r].tokens then
-        requests[r].tokens := requests[r].tokens + 1;
-        requests[r].output_left := requests[r].output_left - 1;
-        requests[r].decoding := true;
-        if requests[r].output_left = 0 then clear requests[r]; end;
+      assert !claimed(RESUME_COMPLETE) | requests[r].copying = 0 "resume-complete";
+      yields := 0;
+      if requests[r].decoding then
+        yields := 1 + right_drafts(drafts, r);
+        if yields > requests[r].output_left then yields := requests[r].output_left; end;
+        requests[r].computed := requests[r].computed + yields;
+      else
+        requests[r].computed := requests[r].computed + scheduled[r];
+        if requests[r].computed = requests[r].tokens then
+          yields := 1;
+          requests[r].decoding := true;
+        end;
       end;
+      requests[r].tokens := requests[r].tokens + yields;
+      requests[r].output_left := requests[r].output_left - yields;
+      if yields > 0 & requests[r].output_left = 0 then clear requests[r]; end;
     end;
   end;
 end;
 
 -- ---- Between steps ------------------------------------------------------------------------------------------------------
 
--- Empty rows go to the end; places in the order of suspensions are numbered from 1 again.
+-- Empty rows go to the end, a request goes behind all of its priority or a higher one that arrived before it; places
+-- in the order of suspensions are numbered from 1 again.
 procedure close_up();
-var used: number; older: number; places: array [row] of 0..2*LIVE;
+var used: number; older: number; at: number; places: array [row] of 0..2*LIVE; one: request;
 begin
   used := 0;
   for r: row do
@@ -437,6 +575,13 @@ begin
       if used != r then
         requests[used] := requests[r];
         clear requests[r];
+      end;
+      at := used;
+      while at > 0 & requests[at - 1].priority > requests[at].priority do
+        one := requests[at];
+        requests[at] := requests[at - 1];
+        requests[at - 1] := one;
+        at := at - 1;
       end;
       used := used + 1;
     end;
@@ -462,10 +607,11 @@ end;
 
 function same(r: row): boolean;
 begin
-  return requests[r].phase = remembered[r].phase & requests[r].decoding = remembered[r].decoding
+  return requests[r].phase = remembered[r].phase & requests[r].priority = remembered[r].priority
+       & requests[r].decoding = remembered[r].decoding
        & requests[r].tokens = remembered[r].tokens & requests[r].output_left = remembered[r].output_left
        & requests[r].computed = remembered[r].computed & requests[r].gpu = remembered[r].gpu
-       & requests[r].host = remembered[r].host & requests[r].place = remembered[r].place;
+       & requests[r].host = remembered[r].host & requests[r].copying = remembered[r].copying & requests[r].place = remembered[r].place;
 end;
 
 -- A step is over. A remembered state that comes back, with a pass between and the claim unfulfilled all the way,
@@ -492,20 +638,29 @@ end;
 startstate "nobody"
 begin
   clear requests;
+  clear abandoned_gpu; clear abandoned_host;
   clear scheduled; clear suspended; clear paused; clear busy;
   clear remembered; clear remembering; clear passed; clear spent;
 end;
 
--- One pass and its tokens.
-rule "pass" !spent ==>
-var anybody, nobody_scheduled, oldest_stays, unfulfilled: boolean; known: array [row] of number;
+-- One pass and its tokens, for any number of right drafts of each decode: a digit a row.
+ruleset drafts: 0..DRAFTS-1 do
+rule "pass" !spent & forall r: row do right_drafts(drafts, r) = 0 | requests[r].decoding end ==>
+var anybody, full, nobody_scheduled, oldest_stays, unfulfilled: boolean; known: array [row] of number;
+  fenced_on_gpu, fenced_on_host: number;
 begin
+  full := HOST_PAGES > 0 & free_host() = 0;
+  fenced_on_gpu := fenced_gpu();
+  fenced_on_host := fenced_host();
   anybody := live(0);
   for r: row do known[r] := requests[r].tokens + requests[r].output_left; end;
-  generation_phase();
-  context_phase();
+  schedule();
   nobody_scheduled := forall r: row do scheduled[r] = 0 end;
-  compute();
+  assert !claimed(COPY_FENCE) | (fenced_gpu() >= fenced_on_gpu & fenced_host() >= fenced_on_host) "copy-fence";
+  assert !claimed(NO_PRIORITY_INVERSION) | !(exists r: row do exists other: row do live(r) & scheduled[r] = 0
+    & requests[r].copying = 0
+    & scheduled[other] > 0 & requests[other].priority > requests[r].priority end end) "no-priority-inversion";
+  compute(drafts);
   for r: row do
     assert !claimed(TOKENS_PRESERVED) | !live(r) | requests[r].tokens + requests[r].output_left = known[r]
       "tokens-preserved";
@@ -513,50 +668,76 @@ begin
   oldest_stays := anybody & live(0);
   unfulfilled := claimed(NO_DEAD_END) & anybody & !busy
                | claimed(NO_LIVELOCK) & anybody & busy & nobody_scheduled
-               | claimed(OLDEST_FINISHES) & oldest_stays;
+               | claimed(OLDEST_FINISHES) & oldest_stays
+               | claimed(HOST_FULL_HAS_A_WAY_OUT) & anybody & full & free_host() = 0 & nobody_scheduled;
   close_up();
   look_back(unfulfilled, true);
+end;
 end;
 
 -- A request arrives behind all others, with the longest output that the bounds and the GPU allow: any decode may
 -- stop early, so shorter outputs add nothing. One that can never fit is refused, and nothing changes.
 ruleset prompt: 1..MAX_PROMPT do
-  rule "arrive" !spent & !live(LIVE - 1) & prompt <= GPU_PAGES * PAGE_TOKENS ==>
-  var output: number; r: number;
+  ruleset priority: urgency do
+  rule "arrive" !spent & !live(LIVE - 1) & prompt + LOOKAHEAD <= GPU_PAGES * PAGE_TOKENS ==>
+  var output: number; r: number; overtaken: boolean;
   begin
-    output := GPU_PAGES * PAGE_TOKENS - prompt + 1;
+    output := GPU_PAGES * PAGE_TOKENS - LOOKAHEAD - prompt + 1;
     if output > MAX_OUTPUT then output := MAX_OUTPUT; end;
     r := LIVE - 1;
     while r > 0 & !live(r - 1) do r := r - 1; end;
     requests[r].phase := WAITING;
     requests[r].tokens := prompt;
     requests[r].output_left := output;
-    look_back(unfulfilled_by_environment(r = 0), false);
+    requests[r].priority := priority;
+    overtaken := priority < requests[0].priority;
+    close_up();
+    look_back(unfulfilled_by_environment(r = 0 | overtaken), false);
+  end;
   end;
 
-  rule "refuse" !spent & !live(LIVE - 1) & prompt + MAX_OUTPUT - 1 > GPU_PAGES * PAGE_TOKENS ==>
+  rule "refuse" !spent & !live(LIVE - 1) & prompt + MAX_OUTPUT - 1 + LOOKAHEAD > GPU_PAGES * PAGE_TOKENS ==>
   begin
     look_back(unfulfilled_by_environment(!live(0)), false);
   end;
 end;
 
 ruleset r: row do
-  rule "stop early" !spent & requests[r].phase = ACTIVE & requests[r].decoding ==>
+  rule "stop early" !spent & requests[r].phase = ACTIVE & requests[r].decoding & requests[r].copying = 0 ==>
   begin
-    clear requests[r];
+    release(r);
     close_up();
     look_back(unfulfilled_by_environment(r = 0), false);
   end;
 
   rule "cancel" CANCEL = 1 & !spent & live(r) ==>
+  var on_gpu, on_host: number;
   begin
-    clear requests[r];
+    on_gpu := free_gpu() + fenced_gpu() + requests[r].gpu;
+    on_host := free_host() + fenced_host() + requests[r].host;
+    release(r);
+    assert !claimed(TERMINAL_RELEASES_ONCE) | (free_gpu() + fenced_gpu() = on_gpu & free_host() + fenced_host() = on_host)
+      "terminal-releases-once";
     close_up();
     look_back(unfulfilled_by_environment(r = 0), false);
   end;
+
+  rule "settle" !spent & requests[r].copying > 0 ==>
+  begin
+    clear requests[r].copying;
+    look_back(false, false);
+  end;
 end;
 
-rule "remember" CLAIMS >= NO_DEAD_END & !remembering ==>
+rule "settle abandoned" !spent & abandoned_gpu + abandoned_host > 0 ==>
+begin
+  clear abandoned_gpu;
+  clear abandoned_host;
+  look_back(false, false);
+end;
+
+-- Where copies take time a run must be fair to be shown, and this text does not look for that: only the rest is judged.
+rule "remember" CLAIMS >= NO_DEAD_END & COPIES = 0 & !remembering ==>
 begin
   remembered := requests;
   remembering := true;
@@ -564,13 +745,23 @@ end;
 
 -- ---- Claims about every state -----------------------------------------------------------------------------------------------
 
+-- Tokens not computed yet that r may have pages for: drafts, and what it resumed for while its pages were on their way.
+function room_ahead(r: row): number;
+begin
+  if COPIES = 1 then return wanted(r); end;
+  if requests[r].decoding then return LOOKAHEAD; end;
+  return 0;
+end;
+
 invariant "page-conservation"
   !claimed(PAGE_CONSERVATION) | (free_gpu() >= 0 & free_host() >= 0);
 
 invariant "phase-residency"
   !claimed(PHASE_RESIDENCY) | forall r: row do
-    (requests[r].phase = ACTIVE -> requests[r].host = 0 & requests[r].gpu = pages_for(requests[r].computed))
-    & (requests[r].phase = SUSPENDED -> requests[r].gpu + requests[r].host = pages_for(requests[r].computed))
+    (requests[r].phase = ACTIVE -> requests[r].host = 0)
+    & (requests[r].phase = ACTIVE | requests[r].phase = SUSPENDED ->
+       requests[r].gpu + requests[r].host >= pages_for(requests[r].computed)
+       & requests[r].gpu + requests[r].host <= pages_for(requests[r].computed + room_ahead(r)))
     & (requests[r].phase = ACTIVE | requests[r].phase = SUSPENDED | requests[r].gpu + requests[r].host = 0)
   end;
 
@@ -582,5 +773,5 @@ invariant "replay-from-zero"
 
 invariant "infeasible-refused"
   !claimed(INFEASIBLE_REFUSED) | forall r: row do
-    live(r) -> pages_for(requests[r].tokens + requests[r].output_left - 1) <= GPU_PAGES
+    live(r) -> pages_for(requests[r].tokens + requests[r].output_left - 1 + LOOKAHEAD) <= GPU_PAGES
   end;

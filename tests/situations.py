@@ -15,9 +15,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 from hypothesis import strategies as st
 
 from stallproof.lifecycle import Event, Phase
+from stallproof.limits import Limits
+from stallproof.packing import Words, pack
 from stallproof.plan import Plan, Rule, new_plan
 from stallproof.policies import POLICIES
 from stallproof.policies.interface import Rules
@@ -37,6 +40,8 @@ class Row(NamedTuple):
     gpu: int = 0
     host: int = 0
     suspension: int = 0
+    copying: int = 0
+    priority: int = 0
 
 
 class Situation(NamedTuple):
@@ -104,7 +109,15 @@ def counts_of(tiers: Tiers) -> list[list[int]]:
 
 def copied(requests: Requests, tiers: Tiers) -> tuple[Requests, Tiers]:
     """A copy of both that shares nothing with them."""
-    return Requests(*(column.copy() for column in requests)), Tiers(tiers.page_tokens, *(c.copy() for c in tiers[1:]))
+    counts = {name: getattr(tiers, name).copy() for name in ("capacity", "free", "held", "fenced")}
+    return Requests(*(column.copy() for column in requests)), tiers._replace(**counts)
+
+
+def packed(requests: Requests, tiers: Tiers) -> Words:
+    """The words that the table is packed into."""
+    words = np.full(len(requests.phase) + int(tiers.copies_take_time), 99, np.uint64)
+    pack(requests, tiers, words)
+    return words
 
 
 def seeded_situation(seed: int) -> Situation:
@@ -173,7 +186,7 @@ class Decided(NamedTuple):
 def decide(requests: Requests, tiers: Tiers, rules: Rules, chunk: int, plan: Plan | None = None) -> Decided:
     """One pass, then its tokens, carried out on both tables."""
     plan = plan or new_plan(len(requests.phase))
-    schedule(requests, tiers, rules, chunk, plan)
+    schedule(requests, tiers, rules, Limits(chunk), plan)
     decided = rows_of(requests)
     generated = int(compute(requests, tiers, plan))
     columns = (plan.event, plan.request, plan.amount, plan.requester)

@@ -12,16 +12,22 @@ import sys
 
 from stallproof.claims import Kind
 from stallproof.lifecycle import Event, Phase
+from stallproof.limits import Limits
 from stallproof.properties import PROPERTIES, facts
-from stallproof.witness import Step, new_step
+from stallproof.requests import NOBODY
+from stallproof.tiers import HOST
+from stallproof.witness import ABANDONED, Step, new_step
 
 
 def random_step(seed: int) -> Step:
     """A step in which every number a predicate may read is small and random, sane more often than not."""
     rng = random.Random(seed)
     rows, gpu, host, page_tokens = rng.randint(1, 4), rng.randint(1, 8), rng.choice((0, 2, 3)), rng.randint(1, 2)
-    step = new_step(rows, gpu, host, page_tokens)
+    limits = Limits(2, rng.choice((0, 0, 1)))
+    step = new_step(rows, gpu, host, page_tokens, limits, rng.random() < 0.3)
     for requests, tiers in ((step.before, step.tiers_before), (step.after, step.tiers)):
+        tiers.fenced[:] = rng.choice((0, 0, 0, 1)), rng.choice((0, 0, 0, 1))
+        tiers.free[:] -= tiers.fenced
         for r in range(rows):
             phase = rng.choice(list(Phase))
             holds = phase in (Phase.ACTIVE, Phase.SUSPENDED) or rng.random() < 0.1
@@ -33,10 +39,17 @@ def random_step(seed: int) -> Step:
             requests.decoding[r] = holds and rng.random() < 0.5
             requests.tokens[r] = requests.computed[r] + rng.randint(1, 2)
             requests.output_left[r] = rng.randint(1, 3)
+            requests.priority[r] = rng.choice((0, 0, 1))
+            requests.copying[r] = holds and rng.random() < 0.1
             tiers.free[:] -= requests.gpu_pages[r], requests.host_pages[r]
             if phase == Phase.SUSPENDED:
                 tiers.held[:] += requests.gpu_pages[r], requests.host_pages[r]
+    if rng.random() < 0.2:
+        step.tiers_before.free[HOST] = step.tiers.free[HOST] = 0
+        step.before.phase[0] = Phase.ACTIVE
     step.is_pass[0] = rng.randint(0, 1)
+    step.settles[0] = rng.choice((NOBODY, NOBODY, NOBODY, ABANDONED, 0))
+    step.plan.left[:] = rng.choice((0, 5, 5)), rng.choice((1, 5, 5))
     step.legal[0] = rng.random() < 0.8
     step.plan.operations[0] = rng.choice((0, 1, 1, 2, 3))
     for k in range(int(step.plan.operations[0])):
@@ -44,6 +57,7 @@ def random_step(seed: int) -> Step:
         step.plan.request[k] = rng.randrange(rows)
     for r in range(rows):
         step.plan.scheduled[r] = rng.choice((0, 0, 1, 2))
+        step.plan.drafts_accepted[r] = rng.randint(0, limits.lookahead)
         step.plan.given_up[r] = rng.choice((0, 0, 0, 1))
     notes = step.give_ups
     notes.number[0] = rng.choice((0, 1, 1, 2))

@@ -9,7 +9,8 @@ import numpy as np
 from stallproof.bounds import Bounds
 from stallproof.claims import Kind, Verdict
 from stallproof.explorer import NO_LABEL, Exploration, Trace, explore
-from stallproof.model import LifecycleModel, Move, pack, unpack
+from stallproof.model import LifecycleModel, Move
+from stallproof.packing import pack, unpack
 from stallproof.policies import Policy
 from stallproof.properties import PROPERTIES
 
@@ -59,7 +60,7 @@ def facts_along(policy: Policy, bounds: Bounds, trace: Trace) -> list[int]:
         unpack(row, step.before, step.tiers_before)
         facts.append(model.run(step, Move.of_label(taken.label)))
         reached = np.empty_like(row)
-        pack(step.after, reached)
+        pack(step.after, step.tiers, reached)
         assert np.array_equal(reached, taken.row)
         row = taken.row
     return facts

@@ -21,7 +21,9 @@ from model_checking.defects import (
     eager_resume,
     freed_pages_stolen,
     host_resident_victim,
+    impatient_self_suspension,
     no_promotion,
+    priority_inversion,
     shielded_by_newer_decode,
     suspended_before_active,
     victims_in_vain,
@@ -58,11 +60,18 @@ SHELF = [
     Defect("K4", context_ignores_suspended.POLICY, "no-dead-end", small(2, 3, 1, 1, 1, 2, 3)),
     Defect("K3 before K4", suspended_before_active.POLICY, "active-victim-first", small(3, 4, 2, 1, 1, 2, 4)),
 ]
-DEFECTS = pytest.mark.parametrize("defect", SHELF, ids=[defect.policy.name for defect in SHELF])
+RICHER = [
+    Defect("R9", priority_inversion.POLICY, "no-priority-inversion", Bounds(gpu_pages=4, host_pages=0, priorities=2)),
+    Defect("R10", impatient_self_suspension.POLICY, "no-livelock", Bounds(gpu_pages=4, host_pages=2, copies=True)),
+]
+"""Rules about what is off by default."""
+
+DEFECTS = pytest.mark.parametrize("defect", [*SHELF, *RICHER], ids=[defect.policy.name for defect in [*SHELF, *RICHER]])
+IN_PLAIN_BOUNDS = pytest.mark.parametrize("defect", SHELF, ids=[defect.policy.name for defect in SHELF])
 
 
 def test_no_defect_has_the_name_of_another_or_of_a_real_policy():
-    names = [*POLICIES, *(defect.policy.name for defect in SHELF), eager_resume.POLICY.name]
+    names = [*POLICIES, *(defect.policy.name for defect in [*SHELF, *RICHER]), eager_resume.POLICY.name]
     assert len(set(names)) == len(names)
 
 
@@ -89,18 +98,18 @@ def test_the_counterexample_replays_and_really_breaks_the_property(defect):
         assert Move(MoveKind.PASS) in moves
 
 
-@DEFECTS
+@IN_PLAIN_BOUNDS
 def test_the_75_bounds_show_the_defect_too(defect):
     found = broken_by_bounds(defect.policy, seventy_five())
     assert any(defect.breaks in names for names in found.values())
 
 
-@DEFECTS
+@IN_PLAIN_BOUNDS
 def test_a_missing_rule_loses_no_page_and_no_token(defect):
     """What breaks is progress or thrift; nothing that the lifecycle or the page counts promise."""
     found = broken_by_bounds(defect.policy, [defect.bounds, Bounds(), Bounds(3, 6, 1, max_output=4)])
     names = frozenset().union(*found.values())
-    assert names <= STALLS | {"victim-makes-room", "only-when-needed", "active-victim-first"}
+    assert names <= STALLS | {"host-full-has-a-way-out", "victim-makes-room", "only-when-needed", "active-victim-first"}
 
 
 # ---- Two rules whose absence alone breaks nothing --------------------------------------------------

@@ -14,8 +14,9 @@ from stallproof.bounds import Bounds
 from stallproof.engine import Engine
 from stallproof.errors import PageError, UnknownPolicy, UsageError
 from stallproof.lifecycle import IllegalTransition, Phase
-from stallproof.model import Kind, LifecycleModel, Move, number_live, pack, unpack
+from stallproof.model import Kind, LifecycleModel, Move
 from stallproof.outcomes import SAMPLE_EVERY, Checks, Refusal, Stall
+from stallproof.packing import number_live, pack, unpack
 from stallproof.pages import PageManager
 from stallproof.policies import POLICIES, RESIDENT_FIRST, policy_named, victim
 from stallproof.policies.interface import yes
@@ -395,7 +396,7 @@ def environments(draw):
 def packed(engine: Engine) -> list[int]:
     """The engine's table as the explorer would pack it."""
     words = np.zeros(LIVE, np.uint64)
-    pack(engine._step.after, words)
+    pack(engine._step.after, engine._step.tiers, words)
     return words.tolist()
 
 
@@ -440,7 +441,7 @@ def test_the_engine_goes_through_the_states_of_the_model(environment, pages):
             stayed = [r for r in range(live) if step.after.phase[r] != Phase.FINISHED]
             assert left == [ids[r] for r in range(live) if r not in stayed]
             ids = [ids[r] for r in stayed]
-        pack(step.after, row)
+        pack(step.after, step.tiers, row)
         assert packed(engine) == row.tolist()
         assert engine.live == len(ids)
         unpack(row, step.before, step.tiers_before)
@@ -463,7 +464,7 @@ def no_token_ever_again(model: LifecycleModel, row) -> bool:
         if step.plan.scheduled.any():
             return False
         row = np.zeros_like(row)
-        pack(step.after, row)
+        pack(step.after, step.tiers, row)
     return True
 
 

@@ -8,107 +8,34 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from situations import Row, Situation, counts_of, rows_of, situations, tables
+from situations import packed, rows_of
 
-from stallproof.bounds import MOST, Bounds
+from stallproof.bounds import MOST, MOST_PRIORITIES, Bounds
 from stallproof.errors import UsageError
 from stallproof.explorer import explore
 from stallproof.lifecycle import Phase
-from stallproof.model import Kind, LifecycleModel, Move, number_live, pack, unpack
+from stallproof.model import OF_A_ROW, Kind, LifecycleModel, Move
+from stallproof.packing import unpack
 from stallproof.policies import HELIX_PUBLISHED, RESIDENT_FIRST
-from stallproof.requests import new_requests
-from stallproof.tiers import new_tiers
 
 BOTH = pytest.mark.parametrize("policy", [RESIDENT_FIRST, HELIX_PUBLISHED], ids=lambda policy: policy.name)
 LIVE = {Phase.WAITING, Phase.ACTIVE, Phase.SUSPENDED, Phase.RECOMPUTE_PAUSED}
-
-
-def packed(requests):
-    words = np.full(len(requests.phase), 99, np.uint64)
-    pack(requests, words)
-    return words
-
-
-def unpacked(words, situation):
-    requests = new_requests(len(words))
-    tiers = new_tiers(situation.gpu, situation.host, situation.page_tokens)
-    tiers.free[:], tiers.held[:] = 77, 77  # whatever was there before
-    unpack(words, requests, tiers)
-    return requests, tiers
-
-
-# ---- Packing --------------------------------------------------------------------------------------
-
-
-def canonical(rows):
-    """Finished rows gone, the others closed up; suspensions numbered 1, 2, ... among those that hold GPU pages."""
-    kept = [row for row in rows if row.phase in LIVE]
-    holders = sorted(row.suspension for row in kept if row.phase == Phase.SUSPENDED and row.gpu > 0)
-    kept = [
-        row._replace(suspension=holders.index(row.suspension) + 1 if row.suspension in holders else 0)
-        if row.phase == Phase.SUSPENDED and row.gpu > 0
-        else row._replace(suspension=0)
-        for row in kept
-    ]
-    return kept + [Row()] * (len(rows) - len(kept))
-
-
-@given(situations(), st.data())
-def test_unpacking_a_packed_table_gives_it_back_closed_up(situation, data):
-    rows = list(situation.rows)
-    for r, row in enumerate(rows):  # some of the requests have just finished
-        if row.gpu + row.host == 0 and data.draw(st.booleans()):
-            rows[r] = Row(Phase.FINISHED, row.decoding, row.tokens, 0, row.computed)
-    requests, tiers = tables(situation._replace(rows=rows))
-    again, counts = unpacked(packed(requests), situation)
-    assert rows_of(again) == canonical(rows)
-    assert counts_of(counts) == counts_of(tiers)
-    assert number_live(again) == sum(row.phase in LIVE for row in rows)
-
-
-@given(situations())
-def test_packing_what_was_unpacked_changes_no_bit(situation):
-    requests, _ = tables(situation)
-    words = packed(requests)
-    again, _ = unpacked(words, situation)
-    assert packed(again).tolist() == words.tolist()
-
-
-def test_every_column_has_room_for_the_largest_number_the_bounds_allow():
-    row = Row(Phase.SUSPENDED, 1, MOST, MOST, MOST, MOST, MOST, 1)
-    again, _ = unpacked(packed(tables(Situation(MOST, MOST, [row]))[0]), Situation(MOST, MOST, [row]))
-    assert rows_of(again) == [row]
-
-
-def test_a_finished_request_leaves_and_the_others_close_up_in_order():
-    two, three = Row(Phase.WAITING, 0, 2, 1), Row(Phase.WAITING, 0, 3, 1)
-    rows = [Row(Phase.FINISHED, 1, 4, 0, 3), two, Row(Phase.FINISHED), three]
-    again, _ = unpacked(packed(tables(Situation(4, 0, rows))[0]), Situation(4, 0, rows))
-    assert rows_of(again) == [two, three, Row(), Row()]
-
-
-def test_states_that_differ_only_in_how_late_suspensions_were_are_one_state():
-    """The order matters (2 before 5, as 1 before 2), the numbers do not; nor does that of a request all on the host."""
-
-    def state(first, second, on_host):
-        held = [
-            Row(Phase.SUSPENDED, 1, 3, 1, 2, 2, 0, first),
-            Row(Phase.SUSPENDED, 1, 3, 1, 2, 1, 1, second),
-            Row(Phase.SUSPENDED, 1, 2, 1, 1, 0, 1, on_host),
-        ]
-        return packed(tables(Situation(4, 4, held))[0]).tolist()
-
-    assert state(1, 2, 3) == state(2, 5, 4) == state(3, 9, 1)
-    assert state(1, 2, 3) != state(2, 1, 3)
 
 
 # ---- Moves ----------------------------------------------------------------------------------------
 
 lengths = st.integers(0, MOST)
 moves = st.one_of(
-    st.just(Move(Kind.PASS)),
-    st.builds(Move, st.sampled_from([Kind.ARRIVE, Kind.REFUSE]), st.just(0), lengths, lengths),
-    st.builds(lambda kind, r: Move(kind, request=r), st.sampled_from([Kind.STOP, Kind.CANCEL]), st.integers(0, 15)),
+    st.builds(lambda drafts: Move(Kind.PASS, drafts=drafts), st.integers(0, 4**8 - 1)),
+    st.builds(
+        lambda kind, prompt, output, priority: Move(kind, 0, prompt, output, priority),
+        st.sampled_from([Kind.ARRIVE, Kind.REFUSE]),
+        lengths,
+        lengths,
+        st.integers(0, MOST_PRIORITIES - 1),
+    ),
+    st.builds(lambda kind, r: Move(kind, request=r), st.sampled_from(OF_A_ROW), st.integers(0, 15)),
+    st.just(Move(Kind.SETTLE_ABANDONED)),
 )
 
 
@@ -177,7 +104,7 @@ def plain_search(model):
         unpack(np.array(state, np.uint64), step.before, step.tiers_before)
         for move in list(enabled(model, step)):
             model.run(step, move)
-            after = tuple(packed(step.after).tolist())
+            after = tuple(packed(step.after, step.tiers).tolist())
             transitions += 1
             if after not in depth:
                 depth[after] = depth[state] + 1

@@ -6,6 +6,7 @@ import pytest
 from situations import Situation, counts_of, decode, rows_of, suspended_decode, tables, waiting
 
 from stallproof.lifecycle import Event, IllegalTransition, Phase
+from stallproof.limits import Limits
 from stallproof.plan import SELF, Rule, clear, new_plan, perform
 from stallproof.tiers import GPU
 
@@ -73,10 +74,11 @@ def test_clearing_forgets_the_pass_and_keeps_counting_rules():
     perform(requests, tiers, plan, int(Event.SCHEDULE), 0, 1, SELF)
     perform(requests, tiers, plan, int(Event.RECOMPUTE_PAUSE), 1, 0, 0)
     plan.fired[Rule.H5_STOP] += 2
-    clear(plan)
+    clear(plan, Limits(1, 0, 5, 6))
     assert columns(plan) == []
     assert plan.scheduled.tolist() == plan.given_up.tolist() == [0, 0]
     assert plan.fired[Rule.H5_STOP] == 2
+    assert plan.left.tolist() == [5, 6]
 
 
 def test_every_rule_has_a_name_of_its_own():

@@ -11,11 +11,12 @@ from situations import Row, Situation, decode, interpreted, rows_of, suspended_d
 from stallproof.bounds import Bounds
 from stallproof.claims import Kind
 from stallproof.lifecycle import Event, Phase
+from stallproof.limits import UNLIMITED, Limits
 from stallproof.model import Kind as MoveKind
 from stallproof.model import LifecycleModel, Move
 from stallproof.policies import RESIDENT_FIRST
 from stallproof.properties import NEEDS_HOST_TIER, PROPERTIES, facts
-from stallproof.requests import copy_requests
+from stallproof.requests import NOBODY, copy_requests
 from stallproof.tiers import GPU, HOST, copy_tiers
 from stallproof.witness import new_step, replay
 
@@ -30,12 +31,14 @@ def names_of(bits):
 
 def step_over(situation):
     """A step of the environment that leaves ``situation`` as it is."""
-    step = new_step(len(situation.rows), situation.gpu, situation.host, situation.page_tokens)
+    step = new_step(len(situation.rows), situation.gpu, situation.host, situation.page_tokens, Limits(situation.chunk))
     requests, tiers = tables(situation)
     for table, counts in ((step.before, step.tiers_before), (step.after, step.tiers)):
         copy_requests(requests, table)
         copy_tiers(tiers, counts)
     step.legal[0] = 1
+    step.settles[0] = NOBODY
+    step.plan.left[:] = UNLIMITED
     return step
 
 
@@ -71,9 +74,15 @@ def test_facts_are_the_same_compiled_and_interpreted():
 CALM = Situation(8, 4, [decode(2, 2), suspended_decode(1, 1), decode(2, 2), waiting(2)])
 """8 GPU pages, 5 taken; 4 on the host, 1 taken. R0 and R2 are active decodes."""
 
-HARMLESS = {"oldest-finishes", "sometimes-suspends", "sometimes-resumes", "sometimes-prefill-preempted"} | {
+HARMLESS = {
+    "oldest-finishes",
+    "sometimes-suspends",
+    "sometimes-resumes",
+    "sometimes-prefill-preempted",
     "sometimes-recompute-pauses-active",
     "sometimes-recompute-pauses-suspended",
+    "sometimes-lower-priority-waits",
+    "sometimes-loads",
 }
 
 
@@ -189,7 +198,44 @@ def a_request_that_can_never_fit(step):
     step.after.output_left[3] = 8  # 2 + 8 - 1 = 9 tokens of a page each, and the GPU has 8
 
 
+def a_lower_priority_is_served_and_a_higher_one_is_not(step):
+    scheduled_with_its_page(step, 2)
+    step.before.priority[2:] = step.after.priority[2:] = 1
+
+
+def a_fence_falls_before_the_copy_is_done(step):
+    step.tiers_before.fenced[GPU] = 1
+
+
+def scheduled_while_its_pages_are_on_their_way(step):
+    scheduled_with_its_page(step, 0)
+    step.after.copying[0] = step.before.copying[0] = 1
+    step.tiers_before.fenced[HOST] = step.tiers.fenced[HOST] = 1
+    step.tiers.free[HOST] -= 1
+
+
+def one_finishes_twice(step):
+    step.after.phase[0] = Phase.FINISHED
+    step.tiers.free[GPU] += step.after.gpu_pages[0]
+    step.after.gpu_pages[0] = 0
+    operate(step, (Event.FINISH, 0), (Event.CANCEL, 0))
+
+
+def scheduled_with_its_page(step, r):
+    """Token by token: R0 and R2 have two pages and compute the third."""
+    step.is_pass[0] = 1
+    operate(step, (Event.SCHEDULE, r))
+    step.plan.scheduled[r] = 1
+    step.after.computed[r] += 1
+    step.after.gpu_pages[r] += 1
+    step.tiers.free[GPU] -= 1
+
+
 FALSE = [
+    ("no-priority-inversion", a_lower_priority_is_served_and_a_higher_one_is_not),
+    ("copy-fence", a_fence_falls_before_the_copy_is_done),
+    ("resume-complete", scheduled_while_its_pages_are_on_their_way),
+    ("terminal-releases-once", one_finishes_twice),
     ("page-conservation", a_page_is_lost),
     ("page-conservation", a_held_page_is_miscounted),
     ("phase-residency", an_active_request_has_a_page_too_many),
@@ -269,6 +315,7 @@ def test_a_pass_that_computes_a_token_does_not_spin():
 
 def test_the_oldest_request_fulfils_its_claim_by_finishing():
     step = step_over(CALM)
+    operate(step, (Event.FINISH, 0))
     step.after.phase[0] = Phase.FINISHED
     step.after.gpu_pages[0] = 0
     step.tiers.free[GPU] += 2
@@ -310,7 +357,7 @@ def witnessed(situation, *operations, after=None):
     if after is not None:
         requests, _ = tables(situation._replace(rows=after))
         copy_requests(requests, step.after)
-    replay(step, situation.chunk)
+    replay(step)
     return step
 
 
@@ -351,7 +398,6 @@ def test_the_witness_finds_an_illegal_operation_and_one_that_leads_elsewhere():
     ]
     for after in elsewhere:  # another phase, a GPU page, a host page
         assert witnessed(FULL, (Event.RECOMPUTE_PAUSE, 1, 0, 0), after=after).legal[0] == 0
-
 
 
 def test_an_operation_that_a_request_asks_for_itself_is_no_victim():

@@ -75,4 +75,4 @@ def test_the_whole_graph_comes_back_from_graphml(tmp_path, explored):
 def test_a_graph_too_large_for_networkx_is_refused(monkeypatch, explored):
     monkeypatch.setattr(reachable, "MOST_STATES", explored.states - 1)
     with pytest.raises(UsageError, match="Take bounds with at most"):
-        reachable.whole_graph(explored)
+        reachable.whole_graph(explored, SMALL.live)

@@ -11,7 +11,7 @@ from stallproof.lifecycle import Phase
 from stallproof.requests import clear_row, copy_requests, copy_row, live, new_requests, started
 
 numbers = st.integers(0, 1 << 40)
-any_row = st.builds(Row, st.sampled_from(Phase).map(int), st.integers(0, 1), *[numbers] * 6)
+any_row = st.builds(Row, st.sampled_from(Phase).map(int), st.integers(0, 1), *[numbers] * 8)
 
 
 def table_of(rows):

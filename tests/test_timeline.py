@@ -75,7 +75,7 @@ def test_the_bars_show_as_many_pages_as_the_requests_have(finding):
 
 
 def request(number: int, gpu_pages: int) -> RequestState:
-    return RequestState(number, Phase.ACTIVE, True, 1, 1, 1, gpu_pages, 0)
+    return RequestState(number, Phase.ACTIVE, True, 1, 1, 1, gpu_pages, 0, 0, 0)
 
 
 def test_a_bar_names_the_owners_in_order_of_arrival():

@@ -86,9 +86,9 @@ def test_a_saved_trace_says_what_happened_in_words_and_numbers(saved):
     assert [step["move"] for step in saved["steps"]] == ["arrive", "arrive", "pass", "pass"]
     assert saved["steps"][3]["after"] == [
         {"number": 1, "phase": "active", "decoding": False, "tokens": 3, "output_left": 2,
-         "computed": 2, "gpu_pages": 2, "host_pages": 0},
+         "computed": 2, "gpu_pages": 2, "host_pages": 0, "copying": 0, "priority": 0},
         {"number": 2, "phase": "active", "decoding": True, "tokens": 3, "output_left": 2,
-         "computed": 2, "gpu_pages": 2, "host_pages": 0},
+         "computed": 2, "gpu_pages": 2, "host_pages": 0, "copying": 0, "priority": 0},
     ]  # fmt: skip
 
 
@@ -104,7 +104,9 @@ def test_numbers_are_those_of_arrival_even_when_rows_close_up():
 # ---- What was tampered with ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("field", ["number", "tokens", "output_left", "computed", "gpu_pages", "host_pages"])
+@pytest.mark.parametrize(
+    "field", ["number", "tokens", "output_left", "computed", "gpu_pages", "host_pages", "copying", "priority"]
+)
 @pytest.mark.parametrize("step", [0, 2, 3])
 def test_a_changed_number_of_a_state_is_found(saved, tmp_path, step, field):
     saved["steps"][step]["after"][0][field] += 1
@@ -164,7 +166,7 @@ def test_a_trace_shows_nothing_about_another_property(saved, tmp_path, name):
     ("field", "value"),
     [
         ("property", "no-such-property"), ("property", []), ("property", None),
-        ("version", 2), ("version", "1"), ("version", None),
+        ("version", 1), ("version", "2"), ("version", None),
         ("format", "something else"),
         ("policy", "no-such-policy"), ("policy", []), ("policy", None),
         ("bounds", None), ("bounds", []), ("bounds", "x"), ("bounds", {}),

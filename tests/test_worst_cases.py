@@ -14,7 +14,8 @@ from model_checking.defects import freed_pages_stolen
 from stallproof.bounds import Bounds
 from stallproof.checking import check
 from stallproof.lifecycle import Event, Phase
-from stallproof.model import Kind, LifecycleModel, Move, pack, unpack
+from stallproof.model import Kind, LifecycleModel, Move
+from stallproof.packing import pack, unpack
 from stallproof.policies import POLICIES, policy_named
 from stallproof.worst_cases import CHEAP, SENTENCES
 
@@ -159,7 +160,7 @@ def plain(policy, bounds) -> tuple[Edge, ...]:
             before = rows_of(step.before)
             model.run(step, move)
             target = np.zeros_like(row)
-            pack(step.after, target)
+            pack(step.after, step.tiers, target)
             after = rows_of(step.after)
             is_pass = move.kind is Kind.PASS
             done = range(int(step.plan.operations[0]) if is_pass else 0)

@@ -13,6 +13,7 @@ from stallproof.bounds import Bounds
 from stallproof.checking import prepare
 from stallproof.explorer import explore
 from stallproof.lifecycle import Phase
+from stallproof.limits import Limits
 from stallproof.model import LifecycleModel
 from stallproof.policies import policy_named
 from stallproof.requests import Column
@@ -107,7 +108,7 @@ def one_pass() -> list[Row]:
     rows = []
     policy = policy_named("resident-first")
     for n in (128, 1024):
-        step = new_step(n, 8 * n, 0, 64)
+        step = new_step(n, 8 * n, 0, 64, Limits(2048))
         table, tiers = step.after, step.tiers
         table.phase[:], table.decoding[:] = Phase.ACTIVE, 1
         table.tokens[:], table.computed[:], table.output_left[:] = 201, 200, 1 << 30
@@ -116,7 +117,7 @@ def one_pass() -> list[Row]:
 
         def some_passes(step: Step = step) -> None:
             for _ in range(PASSES):
-                schedule(step.after, step.tiers, policy.rules, 2048, step.plan)
+                schedule(step.after, step.tiers, policy.rules, step.limits, step.plan)
                 compute(step.after, step.tiers, step.plan)
 
         def some_walks(column: Column = np.zeros(n, np.int64)) -> None:  # noqa: B008 # one column for this size

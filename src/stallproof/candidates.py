@@ -1,7 +1,8 @@
 """Who may be given up for whom, and what that would bring. Pure questions; policies and properties ask them.
 
-A *candidate* of a requester is behind it (arrived later), has started, holds pages (active or
-suspended) and is not scheduled in this pass. ``scheduled`` is the plan's column of that name.
+A *candidate* of a requester is behind it, has started, holds pages (active or suspended), is not
+scheduled in this pass, and has no copy in flight (R10: its pages could not be had now).
+``scheduled`` is the plan's column of that name.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from stallproof.tiers import GPU, HOST, Tiers
 def is_candidate(requests: Requests, scheduled: Column, requester: int, v: int) -> bool:
     """``v`` may legally be given up for ``requester``."""
     phase = requests.phase[v]
+    if requests.copying[v] > 0:
+        return False
     return v > requester and (phase == ACTIVE or phase == SUSPENDED) and requests.computed[v] > 0 and scheduled[v] == 0
 
 
@@ -57,7 +60,7 @@ def newest_helpful_candidate(requests: Requests, tiers: Tiers, scheduled: Column
 @compiled_in_place
 def available_without_candidates(requests: Requests, tiers: Tiers, scheduled: Column, requester: int) -> int:
     """GPU pages ``requester`` could get if every candidate released every page it has."""
-    free_gpu, free_host = tiers.free[GPU], tiers.free[HOST]
+    free_gpu, free_host = tiers.free[GPU] + tiers.fenced[GPU], tiers.free[HOST]
     held_gpu = tiers.held[GPU]
     if requests.phase[requester] == SUSPENDED:
         held_gpu -= requests.gpu_pages[requester]

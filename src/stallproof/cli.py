@@ -62,8 +62,15 @@ def _bounds(verb: argparse.ArgumentParser) -> None:
         ("chunk-tokens", default.chunk_tokens, "the most prefill tokens of one request in one pass"),
         ("max-prompt", default.max_prompt, "the longest prompt, in tokens"),
         ("max-output", default.max_output, "the longest output, in tokens"),
+        ("lookahead", default.lookahead, "drafts of a decode, any number of which is right"),
+        ("priorities", default.priorities, "priorities that a request may arrive with"),
+        ("pass-requests", default.pass_requests, "the most requests that a pass schedules, 0: no limit"),
+        ("pass-tokens", default.pass_tokens, "the most tokens that a pass schedules, 0: no limit"),
     ):
         verb.add_argument(f"--{option}", type=int, default=value, metavar="N", help=f"{help_text} (default {value})")
+    verb.add_argument(
+        "--copies", action="store_true", help="copies between the tiers take time and fence their pages until done"
+    )
     verb.add_argument("--no-cancel", action="store_true", help="nobody cancels a request")
     verb.add_argument("--no-early-stop", action="store_true", help="every request generates its whole output")
     verb.add_argument("--every-output", action="store_true", help="explore every output length, redundant ones too")

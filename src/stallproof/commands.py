@@ -90,6 +90,11 @@ def _bounds(options: argparse.Namespace) -> Bounds:
         cancel=not options.no_cancel,
         early_stop=not options.no_early_stop,
         every_output=options.every_output,
+        lookahead=options.lookahead,
+        priorities=options.priorities,
+        pass_requests=options.pass_requests,
+        pass_tokens=options.pass_tokens,
+        copies=options.copies,
     ).checked()
 
 

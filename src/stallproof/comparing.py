@@ -15,8 +15,9 @@ from stallproof.compiled import compiled_in_place
 from stallproof.driving import CHUNK_TOKENS, PAGE_TOKENS, PASS_SECONDS, default_pools, drive
 from stallproof.errors import EXIT_BOUND_REACHED, EXIT_HOLDS, EXIT_VIOLATED
 from stallproof.explorer import NO_STATE, Exploration, Progress, explore, number_shared, path_to
-from stallproof.model import LifecycleModel, Move, Words, run_pass, unpack
+from stallproof.model import LifecycleModel, Move, run_pass
 from stallproof.outcomes import Checks, Stall
+from stallproof.packing import Words, unpack
 from stallproof.plan import Plan
 from stallproof.policies import Policy
 from stallproof.policies.interface import Rules
@@ -151,7 +152,7 @@ def compare(
 def _difference(one: LifecycleModel, other: LifecycleModel, explored: Exploration) -> Difference | None:
     """All plans before the first difference, in breadth-first order, are the same: so both share the path to it."""
     steps = one.new_step(), other.new_step()
-    state = first_difference(explored.rows, one.bounds, one.policy.rules, other.policy.rules, *steps)
+    state = first_difference(explored.rows, one.policy.rules, other.policy.rules, *steps)
     if state == NO_STATE:
         return None
     moves = [Move.of_label(step.label) for step in path_to(explored, state)[1:]]
@@ -159,15 +160,16 @@ def _difference(one: LifecycleModel, other: LifecycleModel, explored: Exploratio
 
 
 @compiled_in_place
-def first_difference(
-    states: Words, bounds: Bounds, rules: Rules, other_rules: Rules, step: Step, other_step: Step
-) -> int:
-    """The first of ``states`` in which the passes of two policies decide differently, or ``NO_STATE``."""
+def first_difference(states: Words, rules: Rules, other_rules: Rules, step: Step, other_step: Step) -> int:
+    """The first of ``states`` in which the passes of two policies decide differently, or ``NO_STATE``.
+
+    With lookahead: if no draft is right; a plan does not depend on it.
+    """
     for state in range(len(states)):
         unpack(states[state], step.before, step.tiers_before)
         unpack(states[state], other_step.before, other_step.tiers_before)
-        run_pass(step, rules, bounds.chunk_tokens)
-        run_pass(other_step, other_rules, bounds.chunk_tokens)
+        run_pass(step, rules, 0)
+        run_pass(other_step, other_rules, 0)
         if not same_operations(step.plan, other_step.plan):
             return state
     return NO_STATE

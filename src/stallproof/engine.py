@@ -22,6 +22,7 @@ from stallproof.bounds import MOST_SIZE
 from stallproof.claims import Kind
 from stallproof.errors import UsageError
 from stallproof.lifecycle import Phase
+from stallproof.limits import Limits
 from stallproof.outcomes import SAMPLE_EVERY, Checks, Counts, Refusal, Stall, Violation, stall_report
 from stallproof.plan import clear
 from stallproof.policies import Policy, policy_named
@@ -76,7 +77,8 @@ class Engine:
             raise UsageError(f"there are no checks '{self.checks}'", "--checks", "Choose off, sample or full.")
         self._checks = Checks(self.checks)
         self._room = 64
-        self._whole = new_step(self._room, self.gpu_pages, self.host_pages, self.page_tokens)
+        self._limits = Limits(self.chunk_tokens)
+        self._whole = new_step(self._room, self.gpu_pages, self.host_pages, self.page_tokens, self._limits)
         self._ids = np.zeros(self._room, np.int64)
         self._generations = np.zeros(self._room, np.int64)
         self._n = 0
@@ -130,7 +132,7 @@ class Engine:
         if not len(rows):
             raise UsageError(f"request {request} is not live", remedy="It may have finished.")
         r, step = int(rows[0]), self._step
-        clear(step.plan)
+        clear(step.plan, self._limits)
         apply(step.after, step.tiers, CANCEL, r, 0)
         step.plan.event[0], step.plan.request[0], step.plan.operations[0] = CANCEL, r, 1
         if self.pages is not None:
@@ -154,7 +156,7 @@ class Engine:
         step.tiers_before.free[:], step.tiers_before.held[:] = step.tiers.free, step.tiers.held
         begin(step, 1)
         try:
-            schedule(step.after, step.tiers, self._policy.rules, self.chunk_tokens, step.plan)
+            schedule(step.after, step.tiers, self._policy.rules, self._limits, step.plan)
         except Exception:  # a policy that asks for the illegal: as if there had been no pass
             begin(step, 1)
             raise
@@ -205,7 +207,7 @@ class Engine:
 
     def _check_properties(self) -> None:
         step = self._step
-        replay(step, self.chunk_tokens)
+        replay(step)
         given_up = step.give_ups
         n = int(given_up.number[0])
         self.counts.useless_victims += int(
@@ -254,7 +256,7 @@ class Engine:
 
     def _grow(self) -> None:
         self._room *= 2
-        larger = new_step(self._room, self.gpu_pages, self.host_pages, self.page_tokens)
+        larger = new_step(self._room, self.gpu_pages, self.host_pages, self.page_tokens, self._limits)
         for old, new in zip(self._whole.after, larger.after, strict=True):
             new[: len(old)] = old
         larger.tiers.free[:], larger.tiers.held[:] = self._whole.tiers.free, self._whole.tiers.held
@@ -273,8 +275,11 @@ def _rows(step: Step, n: int) -> Step:
     return step._replace(
         before=first(step.before),
         after=first(step.after),
-        plan=step.plan._replace(scheduled=step.plan.scheduled[:n], given_up=step.plan.given_up[:n]),
+        plan=step.plan._replace(
+            scheduled=step.plan.scheduled[:n],
+            given_up=step.plan.given_up[:n],
+            drafts_accepted=step.plan.drafts_accepted[:n],
+        ),
         replayed=first(step.replayed),
         scheduled=step.scheduled[:n],
-        tokens=step.tokens[:n],
     )

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stallproof.bounds import Bounds
 from stallproof.compiled import compiled, compiled_in_place
 from stallproof.explorer import Exploration
 from stallproof.explorer.model import Bools, Int32s, Int64s, UInt64s
-from stallproof.model import Kind, LifecycleModel, Move, number_live, run_pass, unpack
+from stallproof.model import Kind, LifecycleModel, Move, run_pass
+from stallproof.packing import number_live, unpack
 from stallproof.policies.interface import Rules
 from stallproof.requests import FINISHED
 from stallproof.tiers import RECOMPUTE_PAUSE, SUSPEND
@@ -56,17 +56,17 @@ def passes_of(model: LifecycleModel, states: UInt64s) -> Passes:
         recomputed=np.zeros(len(states), np.int64),
         delivered=np.zeros(len(states), np.int64),
     )
-    note_passes(states, model.bounds, model.policy.rules, model.new_step(), passes)
+    note_passes(states, model.policy.rules, model.new_step(), passes)
     return passes
 
 
 @compiled_in_place
-def note_passes(states: UInt64s, bounds: Bounds, rules: Rules, step: Step, passes: Passes) -> None:
+def note_passes(states: UInt64s, rules: Rules, step: Step, passes: Passes) -> None:
     """Fill ``passes``."""
     for state in range(len(states)):
         unpack(states[state], step.before, step.tiers_before)
         passes.live[state] = number_live(step.before)
-        run_pass(step, rules, bounds.chunk_tokens)
+        run_pass(step, rules, 0)
         for r in range(passes.live[state]):
             passes.finishes[state, r] = step.after.phase[r] == FINISHED
             passes.delivered[state] += step.after.tokens[r] - step.before.tokens[r]

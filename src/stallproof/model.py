@@ -3,11 +3,14 @@
 A state is the request table between two passes, packed into one 64-bit word a request. Requests
 stand in arrival order; one that finishes leaves and the rest close up, so arrivals never end.
 
-The environment may, between two passes: let a request arrive, stop any active decode early, cancel
-any live request. The pass never looks at how much a request may still generate, and any decode may
-stop at any moment, so a request with a short output behaves like one with a long output that
-stopped: with early stop on, each prompt arrives with the longest output only that its bounds and the
-GPU allow. ``every_output`` lets every output length arrive; the verdicts are the same, the states more.
+The environment may, between two passes: let a request arrive, with any priority, stop any active decode
+early, cancel any live request; it decides how many of each decode's drafts are right, and, where copies
+take time, when they are done: a request's all together, those of requests that have gone all together.
+
+The pass never looks at how much a request may still generate, and any decode may stop at any moment,
+so a request with a short output behaves like one with a long output that stopped: with early stop on,
+each prompt arrives with the longest output only that its bounds and the GPU allow. ``every_output``
+lets every output length arrive; the verdicts are the same, the states more.
 """
 
 from __future__ import annotations
@@ -16,29 +19,21 @@ from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from stallproof.bounds import MOST, Bounds
 from stallproof.claims import Claim
 from stallproof.claims import Kind as ClaimKind
 from stallproof.compiled import compiled_in_place
-from stallproof.explorer import SYSTEM_STEP, Successors
+from stallproof.explorer import FIRST_MARK, SYSTEM_STEP, Successors
+from stallproof.limits import UNLIMITED, Limits
+from stallproof.packing import Words, number_live, pack, unpack
 from stallproof.plan import SELF, perform
 from stallproof.policies.interface import Policy, Rules
-from stallproof.properties import NEEDS_HOST_TIER, PROPERTIES, facts
-from stallproof.requests import (
-    ACTIVE,
-    NOT_SUSPENDED,
-    SUSPENDED,
-    Column,
-    Requests,
-    live,
-)
+from stallproof.properties import NEEDS, NEEDS_COPIES, NEEDS_HOST_TIER, PROPERTIES, facts
+from stallproof.requests import ACTIVE, NOBODY, Column, Requests
 from stallproof.scheduling import compute, schedule
-from stallproof.tiers import ARRIVE, CANCEL, FINISH, GPU, HOST, Tiers, peak_pages
-from stallproof.witness import Step, begin, new_step, replay
-
-Words = npt.NDArray[np.uint64]
+from stallproof.tiers import ARRIVE, CANCEL, FINISH, GPU, HOST, abandoned, peak_pages
+from stallproof.witness import ABANDONED, Step, begin, new_step, replay, settle_copies
 
 
 class Kind(IntEnum):
@@ -49,137 +44,116 @@ class Kind(IntEnum):
     REFUSE = 2
     STOP = 3
     CANCEL = 4
+    SETTLE = 5
+    SETTLE_ABANDONED = 6
 
 
-PASS, ARRIVAL, REFUSAL, STOP, CANCELLATION = (int(kind) for kind in Kind)
+PASS, ARRIVAL, REFUSAL, STOP, CANCELLATION, SETTLE, SETTLE_ABANDONED = (int(kind) for kind in Kind)
+OF_A_ROW = (Kind.STOP, Kind.CANCEL, Kind.SETTLE)
 
 
 class Move(NamedTuple):
-    """One move. ``request``: the row, for stop and cancel; ``prompt``, ``output``: tokens, for arrive and refuse."""
+    """One move.
+
+    ``request``: the row, for stop, cancel and settle. ``prompt``, ``output``: tokens, for arrive and refuse;
+    ``priority``: for arrive. ``drafts``: for a pass, of each row how many drafts are right if it decodes,
+    a number with a digit a row, the first row's last, to the base of the lookahead + 1.
+    """
 
     kind: Kind
     request: int = 0
     prompt: int = 0
     output: int = 0
+    priority: int = 0
+    drafts: int = 0
 
     @property
     def label(self) -> int:
         """The move as the explorer keeps it."""
-        return _label(self.kind, self.request if self.kind in (Kind.STOP, Kind.CANCEL) else self.prompt, self.output)
+        if self.kind is Kind.PASS:
+            return self.kind | self.drafts << 3
+        first = self.request if self.kind in OF_A_ROW else self.prompt
+        return _label(self.kind, first, self.output, self.priority)
 
     @classmethod
     def of_label(cls, label: int) -> Move:
         """The move that ``label`` stands for."""
-        kind, first, second = Kind(label & 7), label >> 3 & MOST, label >> 11
-        if kind in (Kind.STOP, Kind.CANCEL):
+        kind, first, second = Kind(label & 7), label >> 3 & MOST, label >> 11 & MOST
+        if kind is Kind.PASS:
+            return cls(kind, drafts=label >> 3)
+        if kind in OF_A_ROW:
             return cls(kind, request=first)
-        return cls(kind, prompt=first, output=second)
+        return cls(kind, prompt=first, output=second, priority=label >> 19)
 
 
 @compiled_in_place
-def _label(kind: int, first: int, second: int) -> int:
-    return kind | first << 3 | second << 11
-
-
-@compiled_in_place
-def pack(requests: Requests, words: Words) -> None:
-    """Write the live requests, closed up, into ``words`` (uint64 (rows,)); the rest become 0.
-
-    Byte by byte from the lowest: phase and decoding, tokens, output_left, computed, gpu_pages,
-    host_pages, and the place in the order of suspensions, which matters only while GPU pages are held.
-    """
-    w = 0
-    for r in range(len(requests.phase)):
-        if live(requests, r):
-            place = NOT_SUSPENDED
-            if requests.phase[r] == SUSPENDED and requests.gpu_pages[r] > 0:
-                place = 1
-                for other in range(len(requests.phase)):
-                    if requests.phase[other] == SUSPENDED and requests.gpu_pages[other] > 0:
-                        if requests.suspension[other] < requests.suspension[r]:
-                            place += 1
-            words[w] = np.uint64(
-                requests.phase[r]
-                | requests.decoding[r] << 3
-                | (requests.tokens[r] & MOST) << 8
-                | (requests.output_left[r] & MOST) << 16
-                | (requests.computed[r] & MOST) << 24
-                | (requests.gpu_pages[r] & MOST) << 32
-                | (requests.host_pages[r] & MOST) << 40
-                | place << 48
-            )
-            w += 1
-    words[w:] = np.uint64(0)
-
-
-@compiled_in_place
-def unpack(words: Words, requests: Requests, tiers: Tiers) -> None:
-    """The inverse of :func:`pack`; page counts of ``tiers`` follow from the requests."""
-    tiers.free[GPU], tiers.free[HOST] = tiers.capacity[GPU], tiers.capacity[HOST]
-    tiers.held[GPU], tiers.held[HOST] = 0, 0
-    for r in range(len(requests.phase)):
-        word = np.int64(words[r])
-        requests.phase[r] = word & 7
-        requests.decoding[r] = word >> 3 & 1
-        requests.tokens[r] = word >> 8 & MOST
-        requests.output_left[r] = word >> 16 & MOST
-        requests.computed[r] = word >> 24 & MOST
-        requests.gpu_pages[r] = word >> 32 & MOST
-        requests.host_pages[r] = word >> 40 & MOST
-        requests.suspension[r] = word >> 48
-        tiers.free[GPU] -= requests.gpu_pages[r]
-        tiers.free[HOST] -= requests.host_pages[r]
-        if requests.phase[r] == SUSPENDED:
-            tiers.held[GPU] += requests.gpu_pages[r]
-            tiers.held[HOST] += requests.host_pages[r]
-
-
-@compiled_in_place
-def number_live(requests: Requests) -> int:
-    """How many rows are live; they come first."""
-    n = 0
-    while n < len(requests.phase) and live(requests, n):
-        n += 1
-    return n
+def _label(kind: int, first: int, second: int, priority: int) -> int:
+    return kind | first << 3 | second << 11 | priority << 19
 
 
 @compiled_in_place
 def longest_output(prompt: int, bounds: Bounds) -> int:
     """The longest output within the bounds with which ``prompt`` can ever fit the GPU; 0 if there is none."""
     output = bounds.max_output
-    while output > 0 and peak_pages(prompt, output, bounds.page_tokens) > bounds.gpu_pages:
+    while output > 0 and peak_pages(prompt, output, bounds.page_tokens, bounds.lookahead) > bounds.gpu_pages:
         output -= 1
     return output
+
+
+def limits_of(bounds: Bounds) -> Limits:
+    """The limits of every pass within the bounds."""
+    most_requests, most_tokens = bounds.pass_requests or UNLIMITED, bounds.pass_tokens or UNLIMITED
+    return Limits(bounds.chunk_tokens, bounds.lookahead, most_requests, most_tokens)
+
+
+@compiled_in_place
+def only_decodes_draft(requests: Requests, drafts: int, lookahead: int) -> bool:
+    """No draft of a request that does not decode is right."""
+    for r in range(len(requests.phase)):
+        if drafts % (lookahead + 1) > 0 and not requests.decoding[r]:
+            return False
+        drafts //= lookahead + 1
+    return True
+
+
+@compiled_in_place
+def can_stop(requests: Requests, r: int) -> bool:
+    """An active decode whose pages are all there may have computed its last token."""
+    return requests.phase[r] == ACTIVE and requests.decoding[r] == 1 and requests.copying[r] == 0
 
 
 ILLEGAL_BIT = 1 << [claim.name for claim in PROPERTIES].index("legal-transition")
 
 
 @compiled_in_place
-def run_pass(step: Step, rules: Rules, chunk_tokens: int) -> int:
-    """One pass from ``before``, its tokens computed. Returns its facts.
+def run_pass(step: Step, rules: Rules, drafts: int) -> int:
+    """One pass from ``before``, its tokens computed; ``drafts`` as in :class:`Move`. Returns its facts.
 
     A pass that raises has asked for an illegal transition; it then counts as one that changed nothing.
     """
     begin(step, 1)
+    for r in range(len(step.plan.drafts_accepted)):
+        step.plan.drafts_accepted[r] = drafts % (step.limits.lookahead + 1)
+        drafts //= step.limits.lookahead + 1
     try:
-        schedule(step.after, step.tiers, rules, chunk_tokens, step.plan)
+        schedule(step.after, step.tiers, rules, step.limits, step.plan)
         compute(step.after, step.tiers, step.plan)
     except Exception:  # Numba catches only this one
         begin(step, 1)
         return ILLEGAL_BIT
-    replay(step, chunk_tokens)
+    replay(step)
     return facts(step)
 
 
 @compiled_in_place
-def run_arrival(step: Step, r: int, prompt: int, output: int) -> int:
-    """A request arrives in row ``r``. Returns the facts."""
+def run_arrival(step: Step, r: int, prompt: int, output: int, priority: int) -> int:
+    """A request arrives in row ``r``, behind all others; :func:`pack` puts it in its place. Returns the facts."""
     begin(step, 0)
     perform(step.after, step.tiers, step.plan, ARRIVE, r, 0, SELF)
     step.after.tokens[r] = prompt
     step.after.output_left[r] = output
-    replay(step, 1)
+    step.after.priority[r] = priority
+    replay(step)
     return facts(step)
 
 
@@ -188,8 +162,48 @@ def run_end(step: Step, r: int, event: int) -> int:
     """Request ``r`` is stopped (event finish) or cancelled. Returns the facts."""
     begin(step, 0)
     perform(step.after, step.tiers, step.plan, event, r, 0, SELF)
-    replay(step, 1)
+    replay(step)
     return facts(step)
+
+
+@compiled_in_place
+def run_settle(step: Step, settles: int) -> int:
+    """Copies are done: of a row, or with ABANDONED those of requests gone. Returns the facts."""
+    begin(step, 0)
+    step.settles[0] = settles
+    settle_copies(step, step.after, step.tiers)
+    replay(step)
+    return facts(step)
+
+
+@compiled_in_place
+def in_flight(step: Step, settles: int) -> bool:
+    """Copies of that row, or with ABANDONED of requests gone, are under way."""
+    if settles == ABANDONED:
+        pages = abandoned(step.before, step.tiers_before, GPU) + abandoned(step.before, step.tiers_before, HOST)
+        return pages > 0
+    return step.before.copying[settles] > 0
+
+
+@compiled_in_place
+def marks(step: Step) -> np.uint64:
+    """A mark for the first row with copies, the second, and so on, and one for requests gone: done, or by this step.
+
+    Counted, not by row, since rows move when requests come and go.
+    """
+    found = np.uint64(0)
+    mark = FIRST_MARK + 1
+    if not in_flight(step, ABANDONED) or step.settles[0] == ABANDONED:
+        found |= np.uint64(1) << np.uint64(FIRST_MARK)
+    for r in range(len(step.before.phase)):
+        if in_flight(step, r):
+            if step.settles[0] == r:
+                found |= np.uint64(1) << np.uint64(mark)
+            mark += 1
+    while mark <= FIRST_MARK + len(step.before.phase):
+        found |= np.uint64(1) << np.uint64(mark)
+        mark += 1
+    return found
 
 
 @compiled_in_place
@@ -206,42 +220,59 @@ def expand(
     """All transitions out of ``rows`` (uint64 (n, live)), written to the last four arrays. Returns how many."""
     system = np.uint64(1) << np.uint64(SYSTEM_STEP)
     k = 0
+    fairness = np.uint64(0)
     for i in range(len(rows)):
         unpack(rows[i], step.before, step.tiers_before)
         n = number_live(step.before)
+        if bounds.copies:
+            step.settles[0] = NOBODY
+            fairness = marks(step)
 
-        bits[k] = np.uint64(run_pass(step, rules, bounds.chunk_tokens)) | system
-        pack(step.after, successor[k])
-        source[k], label[k] = i, PASS
-        k += 1
+        for drafts in range((bounds.lookahead + 1) ** n):
+            if only_decodes_draft(step.before, drafts, bounds.lookahead):
+                bits[k] = np.uint64(run_pass(step, rules, drafts)) | system | fairness
+                pack(step.after, step.tiers, successor[k])
+                source[k], label[k] = i, PASS | drafts << 3
+                k += 1
 
         if n < bounds.live:
             for prompt in range(1, bounds.max_prompt + 1):
                 longest = longest_output(prompt, bounds)
                 if longest < bounds.max_output:
                     begin(step, 0)
-                    bits[k] = np.uint64(facts(step))
-                    pack(step.after, successor[k])
-                    source[k], label[k] = i, _label(REFUSAL, prompt, bounds.max_output)
+                    bits[k] = np.uint64(facts(step)) | fairness
+                    pack(step.after, step.tiers, successor[k])
+                    source[k], label[k] = i, _label(REFUSAL, prompt, bounds.max_output, 0)
                     k += 1
                 shortest = longest if bounds.early_stop and not bounds.every_output else 1
                 for output in range(max(shortest, 1), longest + 1):
-                    bits[k] = np.uint64(run_arrival(step, n, prompt, output))
-                    pack(step.after, successor[k])
-                    source[k], label[k] = i, _label(ARRIVAL, prompt, output)
-                    k += 1
+                    for priority in range(bounds.priorities):
+                        bits[k] = np.uint64(run_arrival(step, n, prompt, output, priority)) | fairness
+                        pack(step.after, step.tiers, successor[k])
+                        source[k], label[k] = i, _label(ARRIVAL, prompt, output, priority)
+                        k += 1
 
         for r in range(n):
-            if bounds.early_stop and step.before.phase[r] == ACTIVE and step.before.decoding[r]:
-                bits[k] = np.uint64(run_end(step, r, FINISH))
-                pack(step.after, successor[k])
-                source[k], label[k] = i, _label(STOP, r, 0)
+            if bounds.early_stop and can_stop(step.before, r):
+                bits[k] = np.uint64(run_end(step, r, FINISH)) | fairness
+                pack(step.after, step.tiers, successor[k])
+                source[k], label[k] = i, _label(STOP, r, 0, 0)
                 k += 1
             if bounds.cancel:
-                bits[k] = np.uint64(run_end(step, r, CANCEL))
-                pack(step.after, successor[k])
-                source[k], label[k] = i, _label(CANCELLATION, r, 0)
+                bits[k] = np.uint64(run_end(step, r, CANCEL)) | fairness
+                pack(step.after, step.tiers, successor[k])
+                source[k], label[k] = i, _label(CANCELLATION, r, 0, 0)
                 k += 1
+            if in_flight(step, r):
+                bits[k] = np.uint64(run_settle(step, r)) | marks(step)
+                pack(step.after, step.tiers, successor[k])
+                source[k], label[k] = i, _label(SETTLE, r, 0, 0)
+                k += 1
+        if bounds.copies and in_flight(step, ABANDONED):
+            bits[k] = np.uint64(run_settle(step, ABANDONED)) | marks(step)
+            pack(step.after, step.tiers, successor[k])
+            source[k], label[k] = i, SETTLE_ABANDONED
+            k += 1
     return k
 
 
@@ -250,22 +281,32 @@ class LifecycleModel:
 
     def __init__(self, policy: Policy, bounds: Bounds) -> None:
         self.policy, self.bounds = policy, bounds.checked()
-        self.words = bounds.live
+        self.words = bounds.live + int(bounds.copies)
+        self.fairness = (SYSTEM_STEP, *(FIRST_MARK + r for r in range(bounds.live + 1) if bounds.copies))
         self.claims: tuple[Claim, ...] = PROPERTIES
         self.applicable = tuple(self._applies(claim) for claim in PROPERTIES)
         outputs = 1 if bounds.early_stop and not bounds.every_output else bounds.max_output
-        self.most_successors = 1 + bounds.max_prompt * (1 + outputs) + 2 * bounds.live
+        passes = (bounds.lookahead + 1) ** bounds.live
+        self.most_successors = passes + bounds.max_prompt * (1 + outputs * bounds.priorities) + 3 * bounds.live + 1
 
     def _applies(self, claim: Claim) -> bool:
         """A *sometimes* claim is judged only where it can happen: pressure needs more demand than GPU pages.
 
+        Limits of a pass may keep demand below that, so there only their own claim is judged.
+
         When a page migrates the GPU is full, so the host never holds more than the demand beyond the GPU.
         """
+        b = self.bounds
+        if claim.name in NEEDS:
+            return NEEDS[claim.name](b)
         if claim.kind is not ClaimKind.SOMETIMES:
             return True
-        b = self.bounds
-        peak = min(b.gpu_pages, peak_pages(b.max_prompt, b.max_output, b.page_tokens))
+        if b.pass_requests + b.pass_tokens > 0:
+            return False
+        peak = min(b.gpu_pages, peak_pages(b.max_prompt, b.max_output, b.page_tokens, b.lookahead))
         beyond_gpu = b.live * peak - b.gpu_pages
+        if claim.name in NEEDS_COPIES and not b.copies:
+            return False
         if beyond_gpu <= 0 or (claim.name in NEEDS_HOST_TIER and b.host_pages == 0):
             return False
         return claim.name != "sometimes-host-full" or b.host_pages <= beyond_gpu
@@ -276,7 +317,8 @@ class LifecycleModel:
 
     def new_step(self) -> Step:
         """Room for one step within the bounds."""
-        return new_step(self.bounds.live, self.bounds.gpu_pages, self.bounds.host_pages, self.bounds.page_tokens)
+        b = self.bounds
+        return new_step(b.live, b.gpu_pages, b.host_pages, b.page_tokens, limits_of(b), b.copies)
 
     def successors(self, rows: Words) -> Successors:
         """All transitions out of ``rows``."""
@@ -292,10 +334,12 @@ class LifecycleModel:
     def run(self, step: Step, move: Move) -> int:
         """Carry out ``move`` from ``step.before``; afterwards ``step`` holds what happened. Returns the facts."""
         if move.kind is Kind.PASS:
-            return int(run_pass(step, self.policy.rules, self.bounds.chunk_tokens))
+            return int(run_pass(step, self.policy.rules, move.drafts))
         if move.kind is Kind.ARRIVE:
-            return int(run_arrival(step, number_live(step.before), move.prompt, move.output))
+            return int(run_arrival(step, number_live(step.before), move.prompt, move.output, move.priority))
         if move.kind is Kind.REFUSE:
             begin(step, 0)
             return int(facts(step))
+        if move.kind in (Kind.SETTLE, Kind.SETTLE_ABANDONED):
+            return int(run_settle(step, ABANDONED if move.kind is Kind.SETTLE_ABANDONED else move.request))
         return int(run_end(step, move.request, FINISH if move.kind is Kind.STOP else CANCEL))

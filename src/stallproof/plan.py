@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stallproof.compiled import compiled_in_place
+from stallproof.limits import Limits
 from stallproof.requests import Column, Requests
 from stallproof.tiers import RECOMPUTE_PAUSE, SCHEDULE, SUSPEND, Tiers, apply
 
@@ -30,6 +31,10 @@ class Rule(IntEnum):
     K6_KEEP_FREED_PAGES = 12
     R4_NO_BYPASS = 13
     R7_NOBODY_IN_VAIN = 14
+    R9_NEXT_PRIORITY_WAITS = 15
+    LIMIT_REACHED = 16
+    R10_COPIES_MAKE_ROOM = 17
+    R10_LOADS = 18
 
     @property
     def label(self) -> str:
@@ -41,6 +46,9 @@ class Rule(IntEnum):
             else self.name.lower().replace("_", " ")
         )
 
+
+REQUESTS, TOKENS = 0, 1
+"""Places in ``left`` of a plan."""
 
 SELF = -2
 """``requester`` of an operation that a request asks for itself."""
@@ -60,6 +68,8 @@ class Plan(NamedTuple):
     requester: Column  # int64 (capacity,) row of the request that needs the pages; SELF if it is the same
     scheduled: Column  # int64 (rows,) tokens to compute in this pass; 0 if not scheduled
     given_up: Column  # int64 (rows,) 1 if this pass suspended or recompute-paused it
+    drafts_accepted: Column  # int64 (rows,) of its drafts, how many were right; known once they are computed
+    left: Column  # int64 (2,) requests and tokens that this pass may still schedule
     fired: Column  # int64 (rules,) how often each Rule decided something
 
 
@@ -79,16 +89,20 @@ def new_plan(rows: int) -> Plan:
         requester=np.zeros(capacity, np.int64),
         scheduled=np.zeros(rows, np.int64),
         given_up=np.zeros(rows, np.int64),
+        drafts_accepted=np.zeros(rows, np.int64),
+        left=np.zeros(2, np.int64),
         fired=np.zeros(len(Rule), np.int64),
     )
 
 
 @compiled_in_place
-def clear(plan: Plan) -> None:
-    """Forget the last pass; ``fired`` goes on counting."""
+def clear(plan: Plan, limits: Limits) -> None:
+    """Forget the last pass; ``fired`` goes on counting, and ``drafts_accepted`` is its owner's."""
     plan.operations[0] = 0
     plan.scheduled[:] = 0
     plan.given_up[:] = 0
+    plan.left[REQUESTS] = limits.requests
+    plan.left[TOKENS] = limits.tokens
 
 
 @compiled_in_place
@@ -109,5 +123,7 @@ def perform(requests: Requests, tiers: Tiers, plan: Plan, event: int, r: int, am
     plan.operations[0] = k + 1
     if event == SCHEDULE:
         plan.scheduled[r] = amount
+        plan.left[REQUESTS] -= 1
+        plan.left[TOKENS] -= amount
     elif event == SUSPEND or event == RECOMPUTE_PAUSE:
         plan.given_up[r] = 1

@@ -1,8 +1,6 @@
-"""The predicates of the properties; the sentence of each is its docstring.
+"""The predicates of the *always* properties; the sentence of each is its docstring.
 
-A predicate judges a :class:`stallproof.witness.Step`. It returns, for an *always* property, whether
-the sentence is true of the step; for a *sometimes* property, whether it happened; for an
-*eventually* property, whether the step leaves the sentence unfulfilled.
+A predicate judges a :class:`stallproof.witness.Step`: whether the sentence is true of it.
 
 Sources: the invariants of ``rules.md`` and of the public failures it lists.
 """
@@ -10,21 +8,25 @@ Sources: the invariants of ``rules.md`` and of the public failures it lists.
 from __future__ import annotations
 
 from stallproof.compiled import compiled_part
+from stallproof.limits import tokens_wanted
 from stallproof.requests import (
     ACTIVE,
     FINISHED,
     NEW,
+    NOBODY,
     RECOMPUTE_PAUSED,
     SUSPENDED,
     WAITING,
     live,
 )
 from stallproof.tiers import (
+    CANCEL,
+    FINISH,
     GPU,
     HOST,
     RECOMPUTE_PAUSE,
-    RESUME,
     SUSPEND,
+    abandoned,
     has_lower_tier,
     pages_for,
     peak_pages,
@@ -34,8 +36,9 @@ from stallproof.witness import Step
 
 @compiled_part
 def page_conservation(step: Step) -> bool:
-    """In each tier, free pages and the pages of all requests add up to the tier, and none is negative."""
-    gpu, host, held_gpu, held_host = step.tiers.free[GPU], step.tiers.free[HOST], 0, 0
+    """In each tier, free pages, fenced ones and those of all requests add up to the tier, and none is negative."""
+    gpu, host = step.tiers.free[GPU] + step.tiers.fenced[GPU], step.tiers.free[HOST] + step.tiers.fenced[HOST]
+    held_gpu, held_host = 0, 0
     for r in range(len(step.after.phase)):
         gpu += step.after.gpu_pages[r]
         host += step.after.host_pages[r]
@@ -55,14 +58,25 @@ def page_conservation(step: Step) -> bool:
 
 
 @compiled_part
+def tokens_with_room(step: Step, r: int) -> int:
+    """Tokens not computed yet that ``r`` may have pages for: drafts, and what it resumed for while copies ran."""
+    if step.tiers.copies_take_time:
+        return tokens_wanted(step.after, step.limits, r, step.limits.tokens)
+    return step.limits.lookahead if step.after.decoding[r] else 0
+
+
+@compiled_part
 def phase_residency(step: Step) -> bool:
-    """An active request has exactly its tokens' pages, all on the GPU; a suspended one on either tier; others none."""
+    """An active request has its tokens' (and drafts') pages, all on the GPU; a suspended one anywhere; others none."""
     for r in range(len(step.after.phase)):
         gpu, host, phase = step.after.gpu_pages[r], step.after.host_pages[r], step.after.phase[r]
         needed = pages_for(step.after.computed[r], step.tiers.page_tokens)
-        if phase == ACTIVE and (host != 0 or gpu != needed):
+        most = needed
+        if phase == ACTIVE or phase == SUSPENDED:
+            most = pages_for(step.after.computed[r] + tokens_with_room(step, r), step.tiers.page_tokens)
+        if phase == ACTIVE and (host != 0 or gpu < needed or gpu > most):
             return False
-        if phase == SUSPENDED and gpu + host != needed:
+        if phase == SUSPENDED and (gpu + host < needed or gpu + host > most):
             return False
         if (phase == WAITING or phase == RECOMPUTE_PAUSED or phase == FINISHED or phase == NEW) and gpu + host != 0:
             return False
@@ -154,7 +168,7 @@ def decode_not_suspended_for_context(step: Step) -> bool:
 @compiled_part
 def no_suspension_without_lower_tier(step: Step) -> bool:
     """Without a tier below the GPU nobody is suspended."""
-    return has_lower_tier(step.tiers) or not _any_event(step, SUSPEND)
+    return has_lower_tier(step.tiers) or not any_event(step, SUSPEND)
 
 
 @compiled_part
@@ -197,93 +211,64 @@ def infeasible_refused(step: Step) -> bool:
     """No live request has a peak that exceeds the GPU's pages: such a request is refused at arrival."""
     for r in range(len(step.after.phase)):
         if live(step.after, r):
-            peak = peak_pages(step.after.tokens[r], step.after.output_left[r], step.tiers.page_tokens)
+            tokens, left = step.after.tokens[r], step.after.output_left[r]
+            peak = peak_pages(tokens, left, step.tiers.page_tokens, step.limits.lookahead)
             if peak > step.tiers.capacity[GPU]:
                 return False
     return True
 
 
 @compiled_part
-def stays_dead(step: Step) -> bool:
-    """A pass over live requests decided nothing: no page moved, no token was scheduled, nobody was given up."""
-    return bool(step.is_pass[0]) and _any_live(step) and step.plan.operations[0] == 0
+def no_priority_inversion(step: Step) -> bool:
+    """A pass that leaves a request unscheduled, but for its copies, schedules none of a lower priority."""
+    for r in range(len(step.plan.scheduled)):
+        if live(step.before, r) and step.plan.scheduled[r] == 0:
+            if step.before.copying[r] > 0 or step.after.copying[r] > 0:
+                continue
+            for other in range(r + 1, len(step.plan.scheduled)):
+                if step.plan.scheduled[other] > 0 and step.before.priority[other] > step.before.priority[r]:
+                    return False
+    return True
 
 
 @compiled_part
-def spins(step: Step) -> bool:
-    """A pass over live requests was busy, but scheduled no token."""
-    return bool(step.is_pass[0]) and _any_live(step) and step.plan.operations[0] > 0 and not _any_scheduled(step)
+def copy_fence(step: Step) -> bool:
+    """A page that a copy in flight reads or writes becomes free only when the copy is done."""
+    for tier in range(2):
+        if step.settles[0] == NOBODY and step.tiers.fenced[tier] < step.tiers_before.fenced[tier]:
+            return False
+        if abandoned(step.after, step.tiers, tier) < 0:
+            return False
+    return True
 
 
 @compiled_part
-def oldest_stays(step: Step) -> bool:
-    """The oldest live request is still live afterwards."""
-    return live(step.before, 0) and live(step.after, 0)
+def resume_complete(step: Step) -> bool:
+    """Nobody computes before every page of its resume has arrived."""
+    for r in range(len(step.plan.scheduled)):
+        if step.plan.scheduled[r] > 0 and (step.before.copying[r] > 0 or step.after.copying[r] > 0):
+            return False
+    return True
 
 
 @compiled_part
-def suspends(step: Step) -> bool:
-    """A request is suspended."""
-    return _any_event(step, SUSPEND)
+def terminal_releases_once(step: Step) -> bool:
+    """Whoever finishes or is cancelled does so once, and has no page of any tier left."""
+    for r in range(len(step.after.phase)):
+        ends = 0
+        for k in range(step.plan.operations[0]):
+            if step.plan.request[k] == r and (step.plan.event[k] == FINISH or step.plan.event[k] == CANCEL):
+                ends += 1
+        ended = live(step.before, r) and step.after.phase[r] == FINISHED
+        if ends != int(ended) or (ended and step.after.gpu_pages[r] + step.after.host_pages[r] > 0):
+            return False
+    return True
 
 
 @compiled_part
-def resumes(step: Step) -> bool:
-    """A suspended request resumes."""
-    return _any_event(step, RESUME)
-
-
-@compiled_part
-def recompute_pauses_active(step: Step) -> bool:
-    """An active request is recompute-paused."""
-    return _any_give_up(step, RECOMPUTE_PAUSE, ACTIVE)
-
-
-@compiled_part
-def recompute_pauses_suspended(step: Step) -> bool:
-    """A suspended request is recompute-paused."""
-    return _any_give_up(step, RECOMPUTE_PAUSE, SUSPENDED)
-
-
-@compiled_part
-def host_full(step: Step) -> bool:
-    """The host tier is full."""
-    return has_lower_tier(step.tiers) and step.tiers.free[HOST] == 0
-
-
-@compiled_part
-def prefill_preempted(step: Step) -> bool:
-    """A request in the middle of its prefill is given up."""
-    for k in range(step.give_ups.number[0]):
-        if not step.before.decoding[step.give_ups.victim[k]]:
-            return True
-    return False
-
-
-@compiled_part
-def _any_event(step: Step, event: int) -> bool:
+def any_event(step: Step, event: int) -> bool:
+    """The plan has such an operation."""
     for k in range(step.plan.operations[0]):
         if step.plan.event[k] == event:
-            return True
-    return False
-
-
-@compiled_part
-def _any_give_up(step: Step, event: int, phase: int) -> bool:
-    for k in range(step.give_ups.number[0]):
-        if step.give_ups.event[k] == event and step.give_ups.phase[k] == phase:
-            return True
-    return False
-
-
-@compiled_part
-def _any_live(step: Step) -> bool:
-    return live(step.before, 0)
-
-
-@compiled_part
-def _any_scheduled(step: Step) -> bool:
-    for r in range(len(step.plan.scheduled)):
-        if step.plan.scheduled[r] > 0:
             return True
     return False

@@ -1,13 +1,16 @@
 """The properties of a request lifecycle under page pressure, by the names people see.
 
-The sentence of a property is its predicate's docstring, in :mod:`stallproof.predicates`.
+The sentence of a property is its predicate's docstring, in :mod:`stallproof.predicates` or
+:mod:`stallproof.occurrences`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from stallproof import occurrences as o
 from stallproof import predicates as p
+from stallproof.bounds import Bounds
 from stallproof.claims import Claim, Kind
 from stallproof.compiled import compiled_in_place
 from stallproof.witness import Step
@@ -34,20 +37,50 @@ PROPERTIES: tuple[Claim, ...] = (
     _claim(Kind.ALWAYS, "replay-from-zero", p.replay_from_zero),
     _claim(Kind.ALWAYS, "scheduled-has-pages", p.scheduled_has_pages),
     _claim(Kind.ALWAYS, "infeasible-refused", p.infeasible_refused),
-    _claim(Kind.EVENTUALLY, "no-dead-end", p.stays_dead, "A pass over live requests always decides something."),
-    _claim(Kind.EVENTUALLY, "no-livelock", p.spins, "Busy passes never go round in circles without computing a token."),
-    _claim(Kind.EVENTUALLY, "oldest-finishes", p.oldest_stays, "The oldest request finishes, whatever arrives later."),
-    _claim(Kind.SOMETIMES, "sometimes-suspends", p.suspends),
-    _claim(Kind.SOMETIMES, "sometimes-resumes", p.resumes),
-    _claim(Kind.SOMETIMES, "sometimes-recompute-pauses-active", p.recompute_pauses_active),
-    _claim(Kind.SOMETIMES, "sometimes-recompute-pauses-suspended", p.recompute_pauses_suspended),
-    _claim(Kind.SOMETIMES, "sometimes-host-full", p.host_full),
-    _claim(Kind.SOMETIMES, "sometimes-prefill-preempted", p.prefill_preempted),
+    _claim(Kind.ALWAYS, "no-priority-inversion", p.no_priority_inversion),
+    _claim(Kind.ALWAYS, "copy-fence", p.copy_fence),
+    _claim(Kind.ALWAYS, "resume-complete", p.resume_complete),
+    _claim(Kind.ALWAYS, "terminal-releases-once", p.terminal_releases_once),
+    _claim(Kind.EVENTUALLY, "no-dead-end", o.stays_dead, "A pass over live requests always decides something."),
+    _claim(Kind.EVENTUALLY, "no-livelock", o.spins, "Busy passes never go round in circles without computing a token."),
+    _claim(Kind.EVENTUALLY, "oldest-finishes", o.oldest_stays, "The oldest of top priority finishes, whatever comes."),
+    _claim(Kind.EVENTUALLY, "host-full-has-a-way-out", o.host_stays_full, "With the host full, tokens are computed."),
+    _claim(Kind.SOMETIMES, "sometimes-suspends", o.suspends),
+    _claim(Kind.SOMETIMES, "sometimes-resumes", o.resumes),
+    _claim(Kind.SOMETIMES, "sometimes-recompute-pauses-active", o.recompute_pauses_active),
+    _claim(Kind.SOMETIMES, "sometimes-recompute-pauses-suspended", o.recompute_pauses_suspended),
+    _claim(Kind.SOMETIMES, "sometimes-host-full", o.host_full),
+    _claim(Kind.SOMETIMES, "sometimes-prefill-preempted", o.prefill_preempted),
+    _claim(Kind.SOMETIMES, "sometimes-draft-accepted", o.drafts_accepted),
+    _claim(Kind.SOMETIMES, "sometimes-draft-rejected", o.drafts_rejected),
+    _claim(Kind.SOMETIMES, "sometimes-lower-priority-waits", o.priority_waits),
+    _claim(Kind.SOMETIMES, "sometimes-limit-reached", o.limit_reached),
+    _claim(Kind.SOMETIMES, "sometimes-copies-make-room", o.copies_make_room),
+    _claim(Kind.SOMETIMES, "sometimes-loads", o.loads),
+    _claim(Kind.SOMETIMES, "sometimes-gone-while-copying", o.gone_while_copying),
 )  # fmt: skip
 
-NEEDS_HOST_TIER = frozenset(
-    {"sometimes-suspends", "sometimes-resumes", "sometimes-recompute-pauses-suspended", "sometimes-host-full"}
-)
+NEEDS: dict[str, Callable[[Bounds], bool]] = {
+    "no-priority-inversion": lambda bounds: bounds.priorities > 1,
+    "sometimes-lower-priority-waits": lambda bounds: bounds.priorities > 1,
+    "copy-fence": lambda bounds: bounds.copies and bounds.host_pages > 0,
+    "resume-complete": lambda bounds: bounds.copies and bounds.host_pages > 0,
+    "host-full-has-a-way-out": lambda bounds: bounds.host_pages > 0,
+    "sometimes-draft-accepted": lambda bounds: bounds.lookahead > 0,
+    "sometimes-draft-rejected": lambda bounds: bounds.lookahead > 0,
+    "sometimes-limit-reached": lambda bounds: bounds.pass_requests + bounds.pass_tokens > 0,
+}
+"""Properties that say something only within some bounds."""
+
+NEEDS_COPIES = frozenset({"sometimes-copies-make-room", "sometimes-loads", "sometimes-gone-while-copying"})
+"""Properties that say nothing where copies take no time."""
+
+NEEDS_HOST_TIER = NEEDS_COPIES | {
+    "sometimes-suspends",
+    "sometimes-resumes",
+    "sometimes-recompute-pauses-suspended",
+    "sometimes-host-full",
+}
 """Properties that say nothing without a tier below the GPU."""
 
 
@@ -74,13 +107,25 @@ def facts(step: Step) -> int:
     bits |= int(not p.replay_from_zero(step)) << 12
     bits |= int(not p.scheduled_has_pages(step)) << 13
     bits |= int(not p.infeasible_refused(step)) << 14
-    bits |= int(p.stays_dead(step)) << 15
-    bits |= int(p.spins(step)) << 16
-    bits |= int(p.oldest_stays(step)) << 17
-    bits |= int(p.suspends(step)) << 18
-    bits |= int(p.resumes(step)) << 19
-    bits |= int(p.recompute_pauses_active(step)) << 20
-    bits |= int(p.recompute_pauses_suspended(step)) << 21
-    bits |= int(p.host_full(step)) << 22
-    bits |= int(p.prefill_preempted(step)) << 23
+    bits |= int(not p.no_priority_inversion(step)) << 15
+    bits |= int(not p.copy_fence(step)) << 16
+    bits |= int(not p.resume_complete(step)) << 17
+    bits |= int(not p.terminal_releases_once(step)) << 18
+    bits |= int(o.stays_dead(step)) << 19
+    bits |= int(o.spins(step)) << 20
+    bits |= int(o.oldest_stays(step)) << 21
+    bits |= int(o.host_stays_full(step)) << 22
+    bits |= int(o.suspends(step)) << 23
+    bits |= int(o.resumes(step)) << 24
+    bits |= int(o.recompute_pauses_active(step)) << 25
+    bits |= int(o.recompute_pauses_suspended(step)) << 26
+    bits |= int(o.host_full(step)) << 27
+    bits |= int(o.prefill_preempted(step)) << 28
+    bits |= int(o.drafts_accepted(step)) << 29
+    bits |= int(o.drafts_rejected(step)) << 30
+    bits |= int(o.priority_waits(step)) << 31
+    bits |= int(o.limit_reached(step)) << 32
+    bits |= int(o.copies_make_room(step)) << 33
+    bits |= int(o.loads(step)) << 34
+    bits |= int(o.gone_while_copying(step)) << 35
     return bits

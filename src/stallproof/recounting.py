@@ -17,12 +17,12 @@ from typing import Any
 from stallproof.certifier import (
     Certificate,
     CertificationError,
-    Table,
     certify_all,
     main,
     replayed,
     require_closed,
 )
+from stallproof.plain_states import Table
 from stallproof.policies import Policy
 from stallproof.tiers import RECOMPUTE_PAUSE, SUSPEND
 from stallproof.witness import Step
@@ -47,17 +47,17 @@ class Tally:
 
     def holds(self, request: int) -> bool:
         """Whether the request is live before the step."""
-        return request in {row.number for row in self.before}
+        return request in {row.number for row in self.before.rows}
 
 
 def tally(recorded: dict[str, Any], step: Step, before: Table, after: Table) -> Tally:
     """Count what a replayed step did."""
     operations = [
-        (int(step.plan.event[k]), before[int(step.plan.request[k])])
+        (int(step.plan.event[k]), before.rows[int(step.plan.request[k])])
         for k in range(int(step.plan.operations[0]) if recorded["move"] == "pass" else 0)
     ]
     paused = [row for event, row in operations if event == RECOMPUTE_PAUSE]
-    tokens = [int(step.after.tokens[r]) - row.tokens for r, row in enumerate(before)]
+    tokens = [int(step.after.tokens[r]) - row.tokens for r, row in enumerate(before.rows)]
     return Tally(
         move=recorded["move"],
         before=before,
@@ -93,23 +93,23 @@ def recount(case: dict[str, Any], policy: Policy | None = None) -> Certificate:
 
     name, begin, loop_start, request = case["worst_case"], case["counted_from"], case["loop_start"], case["request"]
     steps = [tally(recorded, *step) for recorded, step in zip(case["steps"], replayed(case, policy), strict=True)]
-    states: list[Table] = [(), *(step.after for step in steps)]
+    states: list[Table] = [Table(), *(step.after for step in steps)]
     insist(0 <= begin <= len(steps), "it counts from a step that is not there")
     counted = steps[begin:]
     if "drain" in name:
         insist(all(step.passes for step in counted), "draining is passes alone")
-        insist(loop_start is not None or name == "preemptions_draining" or not states[-1], "somebody is left")
+        insist(loop_start is not None or name == "preemptions_draining" or not states[-1].rows, "somebody is left")
     if loop_start is not None:
         insist(loop_start == begin, "what recurs is what is counted")
         insist(bool(counted), "the loop is empty")
         require_closed(states, loop_start)
     if request:
         insist(all(step.holds(request) for step in counted), f"R{request} is gone before the end")
-        insist(loop_start is None or request in {row.number for row in states[-1]}, f"R{request} leaves the loop")
+        insist(loop_start is None or request in {row.number for row in states[-1].rows}, f"R{request} leaves the loop")
     if "oldest" in name:
-        insist(all(step.before[0].number == request for step in counted), f"R{request} is not the oldest")
+        insist(all(step.before.rows[0].number == request for step in counted), f"R{request} is not the oldest")
     if name.startswith("passes_") and request and loop_start is None:
-        insist(counted[-1].passes == 1 and request not in {row.number for row in states[-1]}, "it does not finish")
+        insist(counted[-1].passes == 1 and request not in {row.number for row in states[-1].rows}, "it does not finish")
     if name == "recomputed_per_token":
         insist(all(step.move != "cancel" for step in counted), "somebody is cancelled")
 

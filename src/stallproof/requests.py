@@ -1,4 +1,6 @@
-"""The table of requests: one column a field, one row a request, rows in arrival order.
+"""The table of requests: one column a field, one row a request, rows in the order in which they are served.
+
+That is arrival order; with priorities, arrival order within each. "Behind" a request means in a later row.
 
 A request knows ``tokens`` (its prompt and what it has generated so far). It first computes all of
 them, chunk by chunk (prefill); the last one yields the next token. From then on it decodes: it
@@ -45,6 +47,8 @@ class Requests(NamedTuple):
     gpu_pages: Column  # int64 pages it has on the GPU
     host_pages: Column  # int64 pages it has on the host
     suspension: Column  # int64 how late it was suspended: 1 is the oldest suspension, NOT_SUSPENDED none
+    copying: Column  # int64 pages that a copy is moving: to the host if suspended, back to the GPU if active
+    priority: Column  # int64 0 is served first; rows stand in the order of priority, then of arrival
 
 
 def new_requests(rows: int) -> Requests:
@@ -58,6 +62,8 @@ def new_requests(rows: int) -> Requests:
         gpu_pages=np.zeros(rows, np.int64),
         host_pages=np.zeros(rows, np.int64),
         suspension=np.zeros(rows, np.int64),
+        copying=np.zeros(rows, np.int64),
+        priority=np.zeros(rows, np.int64),
     )
 
 
@@ -84,6 +90,8 @@ def copy_row(source: Requests, s: int, target: Requests, t: int) -> None:
     target.gpu_pages[t] = source.gpu_pages[s]
     target.host_pages[t] = source.host_pages[s]
     target.suspension[t] = source.suspension[s]
+    target.copying[t] = source.copying[s]
+    target.priority[t] = source.priority[s]
 
 
 @compiled_in_place
@@ -104,3 +112,5 @@ def clear_row(requests: Requests, r: int, phase: int) -> None:
     requests.gpu_pages[r] = 0
     requests.host_pages[r] = 0
     requests.suspension[r] = NOT_SUSPENDED
+    requests.copying[r] = 0
+    requests.priority[r] = 0

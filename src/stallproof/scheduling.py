@@ -1,14 +1,16 @@
 """One scheduling pass: the rules of ``rules.md``, a step each, then the tokens it scheduled.
 
-The pass walks the requests in arrival order, decodes first (generation phase), then prefills
-(context phase). It is deterministic: it reads only its arguments. The policy's rules choose victims
-and say when to stop; the ladders around them are here.
+The pass walks the requests in their order, decodes first (generation phase), then prefills (context
+phase); with priorities, both phases for one priority after another. It is deterministic: it reads
+only its arguments. The policy's rules choose victims and say when to stop; the ladders around them
+are here.
 """
 
 from __future__ import annotations
 
 from stallproof.compiled import compiled_in_place
-from stallproof.plan import SELF, Plan, Rule, clear, perform
+from stallproof.limits import Limits, tokens_wanted
+from stallproof.plan import REQUESTS, SELF, TOKENS, Plan, Rule, clear, perform
 from stallproof.policies.interface import Rules
 from stallproof.requests import ACTIVE, NOBODY, RECOMPUTE_PAUSED, SUSPENDED, WAITING, Requests, live
 from stallproof.tiers import (
@@ -23,6 +25,7 @@ from stallproof.tiers import (
     SUSPEND,
     Tiers,
     available,
+    copies_in_flight,
     missing_pages,
     oldest_suspension,
 )
@@ -43,47 +46,95 @@ K3_PAUSE_ACTIVE, K4_PAUSE_SUSPENDED, K4_PROMOTE = (
 )
 K5_WAIT, K6_KEEP_FREED_PAGES = int(Rule.K5_WAIT), int(Rule.K6_KEEP_FREED_PAGES)
 R4_NO_BYPASS, R7_NOBODY_IN_VAIN = int(Rule.R4_NO_BYPASS), int(Rule.R7_NOBODY_IN_VAIN)
+R10_COPIES_MAKE_ROOM, R10_LOADS = int(Rule.R10_COPIES_MAKE_ROOM), int(Rule.R10_LOADS)
+R9_NEXT_PRIORITY_WAITS, LIMIT_REACHED = int(Rule.R9_NEXT_PRIORITY_WAITS), int(Rule.LIMIT_REACHED)
+
+
+LACKS_PAGES, FITS, COPIES_MAKE_ROOM, LOADS = 0, 1, 2, 3
+"""How an attempt to schedule a request can end. LOADS: its own pages are on their way between the tiers."""
 
 
 @compiled_in_place
-def schedule(requests: Requests, tiers: Tiers, rules: Rules, chunk_tokens: int, plan: Plan) -> None:
+def schedule(requests: Requests, tiers: Tiers, rules: Rules, limits: Limits, plan: Plan) -> None:
     """Decide one pass: change phases and page counts, and write down every decision in ``plan``.
 
-    ``chunk_tokens``: the most prefill tokens of one request in one pass, at least 1. Afterwards
-    call :func:`compute` once the scheduled tokens have been computed.
+    Afterwards call :func:`compute` once the scheduled tokens have been computed.
     """
-    clear(plan)
-    generation_phase(requests, tiers, rules, plan)
-    context_phase(requests, tiers, rules, chunk_tokens, plan)
+    clear(plan, limits)
+    first = 0
+    while first < len(requests.phase):
+        end = end_of_priority(requests, first)
+        if generation_phase(requests, tiers, rules, limits, plan, first, end) == COPIES_MAKE_ROOM:  # R10
+            return
+        context_phase(requests, tiers, rules, limits, plan, first, end)
+        if end < len(requests.phase) and not rules.serves_next_priority(requests, tiers, plan, end, 0):  # R9
+            plan.fired[R9_NEXT_PRIORITY_WAITS] += 1
+            return
+        first = end
 
 
 @compiled_in_place
-def generation_phase(requests: Requests, tiers: Tiers, rules: Rules, plan: Plan) -> None:
-    """H1-H5: every decode, in arrival order, up to an end that moves to each request it suspends."""
-    end = len(requests.phase)
-    r = 0
+def end_of_priority(requests: Requests, first: int) -> int:
+    """The first row of a lower priority than that of row ``first``, or the end of the table."""
+    r = first + 1
+    while r < len(requests.phase) and requests.priority[r] <= requests.priority[first]:
+        r += 1
+    return r
+
+
+@compiled_in_place
+def generation_phase(
+    requests: Requests, tiers: Tiers, rules: Rules, limits: Limits, plan: Plan, first: int, end: int
+) -> int:
+    """H1-H5: every decode of the rows from ``first`` to an end that moves to each request it suspends.
+
+    Returns how the last attempt ended; if copies make room for it, nobody behind it may take pages (R10).
+    """
+    outcome = FITS
+    r = first
     while r < end:
         if wants_to_decode(requests, plan, r):
-            if fits(requests, tiers, rules, plan, r, 1):  # H1
+            tokens = tokens_wanted(requests, limits, r, plan.left[TOKENS])
+            if plan.left[REQUESTS] == 0 or plan.left[TOKENS] < tokens:
+                plan.fired[LIMIT_REACHED] += 1
+                return FITS
+            outcome = try_to_schedule(requests, tiers, rules, plan, r, tokens)  # H1
+            if outcome == FITS:
                 plan.fired[H1_DECODE_FITS] += 1
-            else:
-                way_made, end = make_way_for_decode(requests, tiers, rules, plan, r, end)  # H2, H3
-                if not way_made:
-                    suspend_itself(requests, tiers, rules, plan, r)  # H4
-                    plan.fired[H5_STOP] += 1
-                    return  # H5
+            if outcome == LACKS_PAGES:
+                outcome, end = make_way_for_decode(requests, tiers, rules, plan, r, tokens, end)  # H2, H3
+            if outcome == LACKS_PAGES and copies_in_flight(tiers):
+                if rules.waits_for_copies(requests, tiers, plan, r, tokens):  # R10
+                    outcome = COPIES_MAKE_ROOM
+            if outcome == LACKS_PAGES:
+                suspend_itself(requests, tiers, rules, plan, r, tokens)  # H4
+                plan.fired[H5_STOP] += 1
+                return LACKS_PAGES  # H5
+            if outcome == COPIES_MAKE_ROOM:
+                plan.fired[R10_COPIES_MAKE_ROOM] += 1
+                return COPIES_MAKE_ROOM  # R10
         r += 1
+    return outcome
 
 
 @compiled_in_place
-def context_phase(requests: Requests, tiers: Tiers, rules: Rules, chunk_tokens: int, plan: Plan) -> None:
-    """K1-K7: every prefill, in arrival order, a chunk each; one victim at most if the policy keeps its pages."""
-    for r in range(len(requests.phase)):
+def context_phase(
+    requests: Requests, tiers: Tiers, rules: Rules, limits: Limits, plan: Plan, first: int, end: int
+) -> None:
+    """K1-K7: every prefill of the rows, a chunk each; one victim at most if the policy keeps its pages."""
+    for r in range(first, end):
         if not wants_to_prefill(requests, plan, r):
             continue
-        tokens = min(chunk_tokens, requests.tokens[r] - requests.computed[r])
-        if fits(requests, tiers, rules, plan, r, tokens):
-            plan.fired[CHUNK_FITS] += 1
+        tokens = tokens_wanted(requests, limits, r, plan.left[TOKENS])
+        if plan.left[REQUESTS] == 0 or tokens == 0:
+            plan.fired[LIMIT_REACHED] += 1
+            return
+        outcome = try_to_schedule(requests, tiers, rules, plan, r, tokens)
+        if outcome == COPIES_MAKE_ROOM:
+            plan.fired[R10_COPIES_MAKE_ROOM] += 1
+            return  # R10
+        if outcome != LACKS_PAGES:
+            plan.fired[CHUNK_FITS] += int(outcome == FITS)
             continue
         victim = victim_for_prefill(requests, tiers, rules, plan, r, tokens)
         if victim != NOBODY:
@@ -111,81 +162,92 @@ def wants_to_prefill(requests: Requests, plan: Plan, r: int) -> bool:
 
 
 @compiled_in_place
-def fits(requests: Requests, tiers: Tiers, rules: Rules, plan: Plan, r: int, tokens: int) -> bool:
+def try_to_schedule(requests: Requests, tiers: Tiers, rules: Rules, plan: Plan, r: int, tokens: int) -> int:
     """H1: resume if suspended, then take the pages of ``tokens`` more tokens; each step all or nothing.
 
-    Fits: ``r`` is scheduled. Does not: a resume that succeeded stays.
+    If all went well ``r`` is scheduled. If not, a resume that succeeded stays. Returns how it ended.
     """
+    if requests.copying[r] > 0:  # R10
+        plan.fired[R10_LOADS] += 1
+        return LOADS
     phase = requests.phase[r]
     if phase == SUSPENDED:
         if not rules.worth_resuming(requests, tiers, plan, r, tokens):
-            return False
-        if not make_room(requests, tiers, plan, r, requests.host_pages[r]):
-            return False
+            return LACKS_PAGES
+        outcome = make_room(requests, tiers, plan, r, requests.host_pages[r])
+        if outcome != FITS:
+            return outcome
         perform(requests, tiers, plan, RESUME, r, requests.host_pages[r], SELF)
     pages = missing_pages(requests, tiers, r, tokens)
-    if not make_room(requests, tiers, plan, r, pages):
-        return False
-    if phase == WAITING or phase == RECOMPUTE_PAUSED:
-        perform(requests, tiers, plan, ADMIT, r, pages, SELF)
-    elif pages > 0:
-        perform(requests, tiers, plan, GROW, r, pages, SELF)
-    perform(requests, tiers, plan, SCHEDULE, r, tokens, SELF)
-    return True
+    outcome = make_room(requests, tiers, plan, r, pages)
+    if outcome == FITS:
+        if phase == WAITING or phase == RECOMPUTE_PAUSED:
+            perform(requests, tiers, plan, ADMIT, r, pages, SELF)
+        elif pages > 0:
+            perform(requests, tiers, plan, GROW, r, pages, SELF)
+    if requests.copying[r] > 0:
+        return LOADS
+    if outcome == FITS:
+        perform(requests, tiers, plan, SCHEDULE, r, tokens, SELF)
+    return outcome
 
 
 @compiled_in_place
-def make_room(requests: Requests, tiers: Tiers, plan: Plan, r: int, pages: int) -> bool:
-    """Free ``pages`` GPU pages for ``r`` by migrating held pages, oldest suspension first; or move nothing at all."""
+def make_room(requests: Requests, tiers: Tiers, plan: Plan, r: int, pages: int) -> int:
+    """Free ``pages`` GPU pages for ``r`` by migrating held pages, oldest suspension first; or move nothing at all.
+
+    Returns FITS, LACKS_PAGES, or COPIES_MAKE_ROOM if the pages are there once copies in flight are done.
+    """
     if pages > available(requests, tiers, r):
-        return False
-    while tiers.free[GPU] < pages:
+        return LACKS_PAGES
+    while tiers.free[GPU] + tiers.fenced[GPU] < pages:
         holder = oldest_suspension(requests, r)
-        moved = min(requests.gpu_pages[holder], pages - tiers.free[GPU])
+        moved = min(requests.gpu_pages[holder], pages - tiers.free[GPU] - tiers.fenced[GPU])
         perform(requests, tiers, plan, MIGRATE, holder, moved, r)
-    return True
+    return FITS if tiers.free[GPU] >= pages else COPIES_MAKE_ROOM
 
 
 @compiled_in_place
 def make_way_for_decode(
-    requests: Requests, tiers: Tiers, rules: Rules, plan: Plan, r: int, end: int
-) -> tuple[bool, int]:
-    """H2 and H3: suspend, and then recompute-pause, newer requests until decode ``r`` fits. Returns (fits, end)."""
-    if not rules.worth_giving_up(requests, tiers, plan, r, 1):
+    requests: Requests, tiers: Tiers, rules: Rules, plan: Plan, r: int, tokens: int, end: int
+) -> tuple[int, int]:
+    """H2 and H3: suspend, and then recompute-pause, newer requests until decode ``r`` fits. Returns (outcome, end)."""
+    if not rules.worth_giving_up(requests, tiers, plan, r, tokens):
         plan.fired[R7_NOBODY_IN_VAIN] += 1
-        return False, end
-    way_made, end = suspend_until_decode_fits(requests, tiers, rules, plan, r, end)
-    while not way_made:
-        victim = rules.victim_to_pause_for_decode(requests, tiers, plan, r, 1)
+        return LACKS_PAGES, end
+    outcome, end = suspend_until_decode_fits(requests, tiers, rules, plan, r, tokens, end)
+    while outcome == LACKS_PAGES:
+        victim = rules.victim_to_pause_for_decode(requests, tiers, plan, r, tokens)
         if victim == NOBODY:
-            return False, end
+            return LACKS_PAGES, end
         recompute_pause(requests, tiers, plan, victim, r, H3_PAUSE_ACTIVE, H3_PAUSE_SUSPENDED, H3_PROMOTE)
-        way_made = fits(requests, tiers, rules, plan, r, 1)
-        if not way_made:
-            way_made, end = suspend_until_decode_fits(requests, tiers, rules, plan, r, end)
-    return True, end
+        outcome = try_to_schedule(requests, tiers, rules, plan, r, tokens)
+        if outcome == LACKS_PAGES:
+            outcome, end = suspend_until_decode_fits(requests, tiers, rules, plan, r, tokens, end)
+    return outcome, end
 
 
 @compiled_in_place
 def suspend_until_decode_fits(
-    requests: Requests, tiers: Tiers, rules: Rules, plan: Plan, r: int, end: int
-) -> tuple[bool, int]:
-    """H2: suspend one request after another until decode ``r`` fits; the end moves to each. Returns (fits, end)."""
+    requests: Requests, tiers: Tiers, rules: Rules, plan: Plan, r: int, tokens: int, end: int
+) -> tuple[int, int]:
+    """H2: suspend one request after another until decode ``r`` fits; the end moves to each. Returns (outcome, end)."""
     while True:
-        victim = rules.victim_to_suspend(requests, tiers, plan, r, 1)
+        victim = rules.victim_to_suspend(requests, tiers, plan, r, tokens)
         if victim == NOBODY:
-            return False, end
+            return LACKS_PAGES, end
         perform(requests, tiers, plan, SUSPEND, victim, 0, r)
         plan.fired[H2_SUSPEND] += 1
-        end = victim
-        if fits(requests, tiers, rules, plan, r, 1):
-            return True, end
+        end = min(end, victim)
+        outcome = try_to_schedule(requests, tiers, rules, plan, r, tokens)
+        if outcome != LACKS_PAGES:
+            return outcome, end
 
 
 @compiled_in_place
-def suspend_itself(requests: Requests, tiers: Tiers, rules: Rules, plan: Plan, r: int) -> None:
+def suspend_itself(requests: Requests, tiers: Tiers, rules: Rules, plan: Plan, r: int, tokens: int) -> None:
     """H4: a decode that found no way suspends itself, if it is active and the policy says so."""
-    if requests.phase[r] == ACTIVE and rules.suspends_itself(requests, tiers, plan, r, 1):
+    if requests.phase[r] == ACTIVE and rules.suspends_itself(requests, tiers, plan, r, tokens):
         perform(requests, tiers, plan, SUSPEND, r, 0, SELF)
         plan.fired[H4_SUSPEND_ITSELF] += 1
 
@@ -224,17 +286,24 @@ def recompute_pause(
 def compute(requests: Requests, tiers: Tiers, plan: Plan) -> int:
     """The forward step's effect: scheduled tokens are computed, a complete request yields a token, a done one finishes.
 
-    Returns the number of tokens generated. Finished rows stay, in phase finished, holding nothing.
+    A decode also yields a token for each of its drafts that was right. Returns the number of tokens
+    generated. Finished rows stay, in phase finished, holding nothing.
     """
     generated = 0
     for r in range(len(requests.phase)):
         if plan.scheduled[r] > 0:
-            requests.computed[r] += plan.scheduled[r]
-            if requests.computed[r] == requests.tokens[r]:
-                requests.tokens[r] += 1
-                requests.output_left[r] -= 1
-                requests.decoding[r] = 1
-                generated += 1
-                if requests.output_left[r] == 0:
-                    perform(requests, tiers, plan, FINISH, r, 0, SELF)
+            yields = 0
+            if requests.decoding[r]:
+                yields = min(1 + plan.drafts_accepted[r], requests.output_left[r])
+                requests.computed[r] += yields
+            else:
+                requests.computed[r] += plan.scheduled[r]
+                if requests.computed[r] == requests.tokens[r]:
+                    yields = 1
+                    requests.decoding[r] = 1
+            requests.tokens[r] += yields
+            requests.output_left[r] -= yields
+            generated += yields
+            if yields > 0 and requests.output_left[r] == 0:
+                perform(requests, tiers, plan, FINISH, r, 0, SELF)
     return generated

@@ -19,14 +19,16 @@ from stallproof.bounds import Bounds
 from stallproof.claims import Claim, Kind
 from stallproof.errors import ReplayError, TraceFormatError, UsageError
 from stallproof.lifecycle import Event, Phase
+from stallproof.model import OF_A_ROW, LifecycleModel, Move
 from stallproof.model import Kind as MoveKind
-from stallproof.model import LifecycleModel, Move, Words, pack, unpack
+from stallproof.packing import Words, pack, unpack
 from stallproof.policies import Policy, policy_named
 from stallproof.properties import PROPERTIES
 from stallproof.requests import Requests
+from stallproof.tiers import GPU, HOST, abandoned
 from stallproof.witness import Step
 
-FORMAT, VERSION = "stallproof trace", 1
+FORMAT, VERSION = "stallproof trace", 2
 
 
 class Operation(NamedTuple):
@@ -50,15 +52,22 @@ class RequestState(NamedTuple):
     computed: int
     gpu_pages: int
     host_pages: int
+    copying: int
+    priority: int
 
 
 class Moment(NamedTuple):
-    """One step of a trace, and the state after it. ``number``: the request it happens to, or 0."""
+    """One step of a trace, and the state after it.
+
+    ``number``: the request it happens to, or 0. ``abandoned``: GPU and host pages that copies of requests
+    that have gone still fence.
+    """
 
     move: Move
     number: int
     operations: tuple[Operation, ...]
     requests: tuple[RequestState, ...]
+    abandoned: tuple[int, int]
     facts: int
     row: Words
 
@@ -122,15 +131,17 @@ def walk(model: LifecycleModel, moves: Iterable[Move]) -> Iterator[Moment]:
         subject = 0
         if move.kind is MoveKind.ARRIVE:
             subject = arrived
-        elif move.kind in (MoveKind.STOP, MoveKind.CANCEL):
+        elif move.kind in OF_A_ROW:
             subject = numbers[move.request]
         operations = tuple(_operations(step, numbers))
         stayed = [r for r in range(len(numbers)) if Phase(int(step.after.phase[r])) is not Phase.FINISHED]
+        stayed.sort(key=lambda r: int(step.after.priority[r]))
         numbers = [numbers[r] for r in stayed]
         row = np.zeros_like(row)
-        pack(step.after, row)
+        pack(step.after, step.tiers, row)
         states = tuple(_state(step.after, r, number) for r, number in zip(stayed, numbers, strict=True))
-        yield Moment(move, subject, operations, states, facts, row)
+        fenced = int(abandoned(step.after, step.tiers, GPU)), int(abandoned(step.after, step.tiers, HOST))
+        yield Moment(move, subject, operations, states, fenced, facts, row)
 
 
 def _refuse_impossible(model: LifecycleModel, row: Words, move: Move, k: int) -> None:
@@ -161,6 +172,8 @@ def _state(requests: Requests, r: int, number: int) -> RequestState:
         computed=int(requests.computed[r]),
         gpu_pages=int(requests.gpu_pages[r]),
         host_pages=int(requests.host_pages[r]),
+        copying=int(requests.copying[r]),
+        priority=int(requests.priority[r]),
     )
 
 
@@ -181,9 +194,21 @@ def trace_of(model: LifecycleModel, claim: Claim, moves: Sequence[Move], loop_st
             raise ReplayError(f"{claim.name} is fulfilled on the way round the loop")
         if not any(moment.move.kind is MoveKind.PASS for moment in loop):
             raise ReplayError("the loop has no pass: only the environment dawdles")
+        if not _fair(model, entry, loop):
+            raise ReplayError("a copy is in flight all the way round the loop: it would never be done")
     elif not moments[-1].facts & bit:
         raise ReplayError(f"the last step does not make {claim.name} false")
     return Trace(model.policy, model.bounds, tuple(moves), moments, loop_start, claim)
+
+
+def _fair(model: LifecycleModel, entry: Words, loop: Sequence[Moment]) -> bool:
+    """Every mark of the model occurs on the loop."""
+    seen, row = 0, entry
+    for moment in loop:
+        made = model.successors(row[None, :])
+        seen |= int(made.facts[list(made.label).index(moment.move.label)])
+        row = moment.row
+    return all(seen >> bit & 1 for bit in model.fairness)
 
 
 def save(trace: Trace, path: Path) -> None:
@@ -209,6 +234,9 @@ def run_as_json(run: Run) -> dict[str, Any]:
                 "request": moment.move.request,
                 "prompt": moment.move.prompt,
                 "output": moment.move.output,
+                "priority": moment.move.priority,
+                "drafts": moment.move.drafts,
+                "abandoned": list(moment.abandoned),
                 "after": [state._replace(phase=state.phase.label)._asdict() for state in moment.requests],  # type: ignore[arg-type] # its name, for people
             }
             for moment in run.moments
@@ -242,7 +270,7 @@ def load(path: Path) -> Trace:
             Move(MoveKind[step["move"].upper()], *(_same_type(step[field], 0) for field in Move._fields[1:]))
             for step in data["steps"]
         ]
-        expected = [step["after"] for step in data["steps"]]
+        expected = [(step["after"], step["abandoned"]) for step in data["steps"]]
         loop_start = None if data["loop_start"] is None else _same_type(data["loop_start"], 0)
         model = LifecycleModel(policy_named(data["policy"]), bounds)
     except UsageError as error:
@@ -255,7 +283,7 @@ def load(path: Path) -> Trace:
     except ReplayError as error:
         raise ReplayError(f"{path}: {error}. {stale}") from None
     for k, (step, after) in enumerate(zip(as_json(trace)["steps"], expected, strict=True), 1):
-        if step["after"] != after:
+        if (step["after"], step["abandoned"]) != after:
             raise ReplayError(f"{path}: step {k} leads elsewhere than recorded. {stale}")
     return trace
 

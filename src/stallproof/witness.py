@@ -14,9 +14,11 @@ import numpy as np
 from stallproof.candidates import available_without_candidates, is_candidate, pages_gained
 from stallproof.compiled import compiled_in_place, compiled_part
 from stallproof.lifecycle import ILLEGAL, NEXT_PHASE
+from stallproof.limits import Limits, tokens_wanted
 from stallproof.plan import Plan, clear, new_plan
 from stallproof.requests import (
     ACTIVE,
+    NOBODY,
     Column,
     Requests,
     copy_requests,
@@ -41,7 +43,12 @@ from stallproof.tiers import (
     missing_pages,
     new_tiers,
     peak_pages,
+    settle,
+    settle_abandoned,
 )
+
+ABANDONED = -2
+"""``settles`` of a step in which the copies of requests that have gone are done."""
 
 
 class GiveUps(NamedTuple):
@@ -71,17 +78,24 @@ class Step(NamedTuple):
     after: Requests
     tiers: Tiers
     plan: Plan
+    settles: Column  # int64 (1,) the row whose copies are done, ABANDONED for those of requests gone, or NOBODY
     is_pass: Column  # int64 (1,) 1 if the system moved, 0 if the environment did
     legal: Column  # int64 (1,) 1 if every operation was legal, and together they lead from before to after
     give_ups: GiveUps
     replayed: Requests
     replayed_tiers: Tiers
     scheduled: Column  # int64 (rows,) as the replay meets it
-    tokens: Column  # int64 (rows,) tokens each request wants to compute if it is scheduled
+    limits: Limits
 
 
-def new_step(rows: int, gpu_pages: int, host_pages: int, page_tokens: int) -> Step:
+def new_step(
+    rows: int, gpu_pages: int, host_pages: int, page_tokens: int, limits: Limits, copies_take_time: bool = False
+) -> Step:
     """Room for one step over a table of ``rows`` rows and two tiers."""
+
+    def tiers() -> Tiers:
+        return new_tiers(gpu_pages, host_pages, page_tokens, copies_take_time)
+
     plan = new_plan(rows)
     most = len(plan.event)
 
@@ -93,10 +107,11 @@ def new_step(rows: int, gpu_pages: int, host_pages: int, page_tokens: int) -> St
 
     return Step(
         before=new_requests(rows),
-        tiers_before=new_tiers(gpu_pages, host_pages, page_tokens),
+        tiers_before=tiers(),
         after=new_requests(rows),
-        tiers=new_tiers(gpu_pages, host_pages, page_tokens),
+        tiers=tiers(),
         plan=plan,
+        settles=np.full(1, NOBODY, np.int64),
         is_pass=np.zeros(1, np.int64),
         legal=np.zeros(1, np.int64),
         give_ups=GiveUps(
@@ -112,9 +127,9 @@ def new_step(rows: int, gpu_pages: int, host_pages: int, page_tokens: int) -> St
             active_passed_over=flags(),
         ),
         replayed=new_requests(rows),
-        replayed_tiers=new_tiers(gpu_pages, host_pages, page_tokens),
+        replayed_tiers=tiers(),
         scheduled=np.zeros(rows, np.int64),
-        tokens=np.zeros(rows, np.int64),
+        limits=limits,
     )
 
 
@@ -123,14 +138,15 @@ def begin(step: Step, is_pass: int) -> None:
     """Make ``after`` equal to ``before`` and forget the last plan."""
     copy_requests(step.before, step.after)
     copy_tiers(step.tiers_before, step.tiers)
-    clear(step.plan)
+    clear(step.plan, step.limits)
+    step.settles[0] = NOBODY
     step.is_pass[0] = is_pass
     step.legal[0] = 1
     step.give_ups.number[0] = 0
 
 
 @compiled_in_place
-def replay(step: Step, chunk_tokens: int) -> None:
+def replay(step: Step) -> None:
     """Replay the plan of ``step`` from ``before``; fill ``legal`` and ``give_ups``.
 
     This is where a step is held against the contract: each operation must be a row of the transition
@@ -141,8 +157,7 @@ def replay(step: Step, chunk_tokens: int) -> None:
     step.scheduled[:] = 0
     step.give_ups.number[0] = 0
     step.legal[0] = 0
-    for r in range(len(step.tokens)):
-        step.tokens[r] = min(chunk_tokens, step.before.tokens[r] - step.before.computed[r])
+    settle_copies(step, step.replayed, step.replayed_tiers)
     for k in range(step.plan.operations[0]):
         event, r, requester = step.plan.event[k], step.plan.request[k], step.plan.requester[k]
         if NEXT_PHASE[step.replayed.phase[r], event] == ILLEGAL:
@@ -163,9 +178,19 @@ def replay(step: Step, chunk_tokens: int) -> None:
             step.replayed.phase[r] != step.after.phase[r]
             or step.replayed.gpu_pages[r] != step.after.gpu_pages[r]
             or step.replayed.host_pages[r] != step.after.host_pages[r]
+            or step.replayed.copying[r] != step.after.copying[r]
         ):
             return
     step.legal[0] = 1
+
+
+@compiled_in_place
+def settle_copies(step: Step, requests: Requests, tiers: Tiers) -> None:
+    """The copies that the step says are done."""
+    if step.settles[0] == ABANDONED:
+        settle_abandoned(requests, tiers)
+    elif step.settles[0] != NOBODY:
+        settle(requests, tiers, step.settles[0])
 
 
 @compiled_part
@@ -173,19 +198,21 @@ def guard_holds(step: Step, event: int, r: int, amount: int) -> bool:
     """The guard of the event's row in the transition table, and that ``amount`` is what the row says."""
     requests, tiers = step.replayed, step.replayed_tiers
     if event == ARRIVE:  # peak_fits_gpu
-        peak = peak_pages(step.after.tokens[r], step.after.output_left[r], tiers.page_tokens)
+        lookahead = step.limits.lookahead
+        peak = peak_pages(step.after.tokens[r], step.after.output_left[r], tiers.page_tokens, lookahead)
         return peak <= tiers.capacity[GPU]
     if event == ADMIT or event == GROW:  # pages_fit
         return 0 < amount <= tiers.free[GPU]
     if event == SCHEDULE:  # pages_hold_tokens
         room = requests.gpu_pages[r] * tiers.page_tokens
-        return amount > 0 and requests.host_pages[r] == 0 and requests.computed[r] + amount <= room
+        here = requests.host_pages[r] == 0 and requests.copying[r] == 0
+        return amount > 0 and here and requests.computed[r] + amount <= room
     if event == SUSPEND:  # lower_tier
-        return has_lower_tier(tiers)
+        return has_lower_tier(tiers) and requests.copying[r] == 0
     if event == MIGRATE:  # host_has_room
         return 0 < amount <= min(requests.gpu_pages[r], tiers.free[HOST])
     if event == RESUME:  # pages_fit
-        return amount == requests.host_pages[r] and amount <= tiers.free[GPU]
+        return amount == requests.host_pages[r] and amount <= tiers.free[GPU] and requests.copying[r] == 0
     return True
 
 
@@ -198,7 +225,11 @@ def _note_victim(step: Step, event: int, victim: int, requester: int) -> None:
     notes.victim[k] = victim
     notes.requester[k] = requester
     notes.phase[k] = requests.phase[victim]
-    notes.missing[k] = missing_pages(requests, tiers, requester, step.tokens[requester])
+    tokens_left = step.limits.tokens
+    for r in range(len(step.scheduled)):
+        tokens_left -= step.scheduled[r]
+    tokens = tokens_wanted(requests, step.limits, requester, tokens_left)
+    notes.missing[k] = missing_pages(requests, tiers, requester, tokens)
     notes.available[k] = available(requests, tiers, requester)
     notes.reachable[k] = available_without_candidates(requests, tiers, step.scheduled, requester)
     notes.active_passed_over[k] = 0

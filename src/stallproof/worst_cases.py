@@ -97,8 +97,13 @@ class WorstCase:
 def worst_cases(
     model: LifecycleModel, exploration: Exploration, names: Iterable[str] = tuple(SENTENCES)
 ) -> tuple[WorstCase, ...]:
-    """The worst cases of these names, in their order; none if the exploration was cut off."""
-    if not exploration.complete:
+    """The worst cases of these names, in their order; none if the exploration was cut off.
+
+    None either with lookahead, priorities or copies that take time: there a state has several passes, a
+    request moves back when another arrives, and passes may go on while nothing happens.
+    """
+    bounds = model.bounds
+    if not exploration.complete or bounds.lookahead or bounds.priorities > 1 or bounds.copies:
         return ()
     search = _Search(model, exploration)
     return tuple(getattr(search, name)() for name in names)

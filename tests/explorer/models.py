@@ -8,7 +8,7 @@ import numpy as np
 
 from stallproof.claims import Claim, Kind
 from stallproof.compiled import compiled
-from stallproof.explorer import Successors
+from stallproof.explorer import SYSTEM_STEP, Successors
 
 
 def claim(name: str, kind: Kind) -> Claim:
@@ -26,6 +26,8 @@ class TableModel:
 
     The node number is spread over ``words`` words, so that no word alone tells two rows apart.
     """
+
+    fairness: Sequence[int] = (SYSTEM_STEP,)
 
     def __init__(
         self,

@@ -6,6 +6,7 @@ from collections import Counter
 
 import numpy as np
 
+from stallproof.limits import Limits
 from stallproof.pages import ContentCheck, PageManager
 from stallproof.plan import SELF, Plan, clear, new_plan, perform
 from stallproof.policies import Policy
@@ -60,7 +61,7 @@ class Serving:
         if peak_pages(prompt, output, self.tiers.page_tokens) > self.tiers.capacity[GPU]:
             return False
         row = len(self.ids)
-        clear(self.plan)
+        clear(self.plan, Limits(self.chunk_tokens))
         perform(self.requests, self.tiers, self.plan, ARRIVE, row, 0, SELF)
         self.requests.tokens[row], self.requests.output_left[row] = prompt, output
         self.ids.append(1000 + 7 * self.arrived)
@@ -71,14 +72,14 @@ class Serving:
     def end(self, row: int, event: int) -> None:
         """``row`` is cancelled, or stops early (finish)."""
         assert event in (CANCEL, FINISH)
-        clear(self.plan)
+        clear(self.plan, Limits(self.chunk_tokens))
         perform(self.requests, self.tiers, self.plan, event, row, 0, SELF)
         self._carry_out(0)
         self._close_up()
 
     def run_pass(self) -> None:
         """One pass; then its tokens are stamped and all of the scheduled requests' tokens verified."""
-        schedule(self.requests, self.tiers, self.policy.rules, self.chunk_tokens, self.plan)
+        schedule(self.requests, self.tiers, self.policy.rules, Limits(self.chunk_tokens), self.plan)
         decided = int(self.plan.operations[0])
         self._carry_out(0)
         rows = np.flatnonzero(self.plan.scheduled)

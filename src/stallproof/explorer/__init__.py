@@ -19,7 +19,7 @@ a shortest trace or lasso, and the graph of all states. Modules, each importing 
 from stallproof.explorer.cycles import loop_through
 from stallproof.explorer.digest import state_digest
 from stallproof.explorer.longest import LongestRun, longest_run
-from stallproof.explorer.model import MAX_CLAIMS, SYSTEM_STEP, Model, Successors
+from stallproof.explorer.model import FIRST_MARK, MAX_CLAIMS, SYSTEM_STEP, Model, Successors
 from stallproof.explorer.paths import subgraph
 from stallproof.explorer.ratios import GreatestRatio, greatest_ratio
 from stallproof.explorer.result import (
@@ -37,6 +37,7 @@ from stallproof.explorer.states import number_shared
 from stallproof.explorer.traces import path_to
 
 __all__ = [
+    "FIRST_MARK",
     "MAX_CLAIMS",
     "NO_LABEL",
     "NO_STATE",

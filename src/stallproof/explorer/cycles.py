@@ -1,10 +1,14 @@
-"""Eventually-claims: a cycle that leaves the claim unfulfilled for ever, with a step of the system.
+"""Eventually-claims: a fair cycle that leaves the claim unfulfilled for ever.
+
+Fair: each of the model's marks occurs on it, a step of the system among them.
 
 The strongly connected components are found by Tarjan's algorithm, compiled: scipy 1.17's never ends
 on a graph with two edges from one state to another, and is slower on the rest.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -64,38 +68,38 @@ def strong_components(first: Int32s, target: Int32s) -> Int32s:
 
 
 @compiled
-def refuting_state(first: Int32s, target: Int32s, system: Bools, component: Int32s) -> int:
-    """The first state that is on a cycle with a system step, or ``NOWHERE``."""
-    refuting = np.zeros(len(component), np.bool_)
+def refuting_state(first: Int32s, target: Int32s, marks: Int32s, every_mark: int, component: Int32s) -> int:
+    """The first state that is on a cycle with every mark, or ``NOWHERE``."""
+    marked = np.zeros(len(component), np.int32)
     highest = np.iinfo(np.int32).max
     for state in range(len(component)):
         for edge in range(first[state], first[state + 1]):
-            if system[edge] and component[target[edge]] == component[state]:
-                refuting[highest - component[state]] = True
+            if component[target[edge]] == component[state]:
+                marked[highest - component[state]] |= marks[edge]
     for state in range(len(component)):
-        if refuting[highest - component[state]]:
+        if marked[highest - component[state]] == every_mark:
             return state
     return NOWHERE
 
 
 @compiled
-def shortest_loop(first: Int32s, target: Int32s, system: Bools, start: int) -> Int32s:
-    """The edges of a shortest cycle through ``start`` that has a system step; there must be one.
+def shortest_loop(first: Int32s, target: Int32s, marks: Int32s, every_mark: int, start: int) -> Int32s:
+    """The edges of a shortest cycle through ``start`` that has every mark; there must be one.
 
-    Searched breadth first over pairs of a state and whether a system step was taken on the way: the
-    pair's number is twice the state, plus one if so.
+    Searched breadth first over pairs of a state and the marks met on the way.
     """
-    came_from = np.full(2 * (len(first) - 1), UNSEEN, np.int32)
+    sets = every_mark + 1
+    came_from = np.full(sets * (len(first) - 1), UNSEEN, np.int32)
     came_by = np.empty(len(came_from), np.int32)
     queue = np.empty(len(came_from) + 1, np.int32)
-    queue[0] = 2 * start
+    queue[0] = sets * start
     taken, waiting = 0, 1
-    goal = 2 * start + 1
+    goal = sets * start + every_mark
     while came_from[goal] == UNSEEN:
         pair = queue[taken]
         taken += 1
-        for edge in range(first[pair // 2], first[pair // 2 + 1]):
-            reached = 2 * target[edge] + (1 if system[edge] else pair % 2)
+        for edge in range(first[pair // sets], first[pair // sets + 1]):
+            reached = sets * target[edge] + (pair % sets | marks[edge])
             if came_from[reached] == UNSEEN:
                 came_from[reached] = pair
                 came_by[reached] = edge
@@ -103,7 +107,7 @@ def shortest_loop(first: Int32s, target: Int32s, system: Bools, start: int) -> I
                 waiting += 1
     edges = [came_by[goal]]
     pair = came_from[goal]
-    while pair != 2 * start:
+    while pair != sets * start:
         edges.append(came_by[pair])
         pair = came_from[pair]
     return np.array(edges[::-1])
@@ -112,30 +116,43 @@ def shortest_loop(first: Int32s, target: Int32s, system: Bools, start: int) -> I
 def loop_through(first_edge: Int64s, target: Int32s, keep: Bools, wanted: Bools) -> list[int] | None:
     """The ids of the edges of a cycle of kept edges, a wanted one among them; ``None``: there is none.
 
-    It starts at the first state on any such cycle, and no such cycle through that state is shorter.
-    ``keep`` and ``wanted`` are ``bool[edges]``.
+    ``keep`` and ``wanted`` are ``bool[edges]``. See :func:`marked_loop`.
     """
-    if not (keep & wanted).any():
+    return marked_loop(first_edge, target, keep, wanted.astype(np.int32), 1)
+
+
+def marked_loop(first_edge: Int64s, target: Int32s, keep: Bools, marks: Int32s, every_mark: int) -> list[int] | None:
+    """The ids of the edges of a cycle of kept edges that together have every mark; ``None``: there is none.
+
+    It starts at the first state on any such cycle, and no such cycle through that state is shorter.
+    ``keep`` is ``bool[edges]``, ``marks`` a set of bits an edge.
+    """
+    if not keep.any():
         return None
     inside = np.ones(len(first_edge) - 1, np.bool_)
     inside[topological_order(first_edge, target, keep)] = False
     if not inside.any():
         return None
     first, reached, edges = subgraph(first_edge, target, keep, inside)
-    marked = wanted[edges]
-    if not marked.any():
+    kept = marks[edges]
+    if np.bitwise_or.reduce(kept, initial=0) != every_mark:
         return None
-    start = refuting_state(first, reached, marked, strong_components(first, reached))
+    start = refuting_state(first, reached, kept, every_mark, strong_components(first, reached))
     if start == NOWHERE:
         return None
-    return [int(edge) for edge in edges[shortest_loop(first, reached, marked, start)]]
+    return [int(edge) for edge in edges[shortest_loop(first, reached, kept, every_mark, start)]]
 
 
-def unfulfilled_loop(graph: StateGraph, claim: int) -> list[int] | None:
+def unfulfilled_loop(graph: StateGraph, claim: int, fairness: Sequence[int]) -> list[int] | None:
     """The edge ids of a cycle that refutes the eventually-claim of bit ``claim``; ``None``: there is none.
 
-    It starts at the least deep state (of these, the first found) on any such cycle, and no such
-    cycle through that state is shorter.
+    Each bit of ``fairness`` occurs on it. It starts at the least deep state (of these, the first found) on
+    any such cycle, and no such cycle through that state is shorter.
     """
     unfulfilled = (graph.facts & np.uint64(1 << claim)) != 0
-    return loop_through(graph.first_edge, graph.target, unfulfilled, graph.system_steps)
+    if not unfulfilled.any():
+        return None
+    marks = np.zeros(len(graph.facts), np.int32)
+    for mark, bit in enumerate(fairness):
+        marks |= (graph.facts >> np.uint64(bit) & np.uint64(1)).astype(np.int32) << mark
+    return marked_loop(graph.first_edge, graph.target, unfulfilled, marks, (1 << len(fairness)) - 1)

@@ -18,8 +18,11 @@ Bools: TypeAlias = NDArray[np.bool_]
 SYSTEM_STEP: Final = 63
 """The bit of :attr:`Successors.facts` that marks a step of the system, not of its environment."""
 
-MAX_CLAIMS: Final = 60
-"""Claims own the bits 0 to 59 of the facts; 60 to 62 are unused."""
+MAX_CLAIMS: Final = 44
+"""Claims own the bits 0 to 43 of the facts."""
+
+FIRST_MARK: Final = 44
+"""From here to the bit before :data:`SYSTEM_STEP`, bits are the model's marks of fairness."""
 
 
 class Successors(NamedTuple):
@@ -39,7 +42,7 @@ class Successors(NamedTuple):
     """``[m, words]``: the state reached."""
 
     facts: UInt64s
-    """``[m]``: bit ``i`` is about ``claims[i]``; bit ``SYSTEM_STEP`` says whose step it is."""
+    """``[m]``: bit ``i`` is about ``claims[i]``; bit ``SYSTEM_STEP`` says whose step it is; between them, marks."""
 
     fired: Int64s
     """``[k]``: the model's own counters for this chunk; the explorer adds them up."""
@@ -58,11 +61,19 @@ class Model(Protocol):
 
     @property
     def claims(self) -> Sequence[Claim]:
-        """At most 60, their names all different; the position of a claim is its bit."""
+        """At most 44, their names all different; the position of a claim is its bit."""
 
     @property
     def applicable(self) -> Sequence[bool]:
         """One per claim; a claim that is not applicable is not judged."""
+
+    @property
+    def fairness(self) -> Sequence[int]:
+        """Bits of the facts: a cycle refutes an eventually-claim only if each of them occurs on it.
+
+        ``SYSTEM_STEP`` is one. A mark says "this obligation is not outstanding, or is met by this step": a
+        cycle without it would put the obligation off for ever.
+        """
 
     def initial_rows(self) -> UInt64s:
         """``[n, words]``, at least one row; repeated ones count once."""

@@ -183,7 +183,7 @@ class Search:
         claim = self.model.claims[bit]
         trace = None
         if claim.kind is Kind.EVENTUALLY:
-            loop = unfulfilled_loop(graph, bit)
+            loop = unfulfilled_loop(graph, bit, self.model.fairness)
             trace = None if loop is None else lasso(graph, loop)
         elif bit in self.sightings:
             trace = run_through(graph, *self.sightings[bit])

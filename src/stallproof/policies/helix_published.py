@@ -10,7 +10,7 @@ from __future__ import annotations
 from stallproof.candidates import is_candidate, newest_candidate
 from stallproof.plan import Plan
 from stallproof.policies.interface import Policy, Rules, no, victim, yes
-from stallproof.policies.resident_first import newest_active, with_lower_tier
+from stallproof.policies.resident_first import everybody_before_was_served, newest_active, with_lower_tier
 from stallproof.requests import ACTIVE, NOBODY, SUSPENDED, Requests
 from stallproof.tiers import Tiers, has_lower_tier
 
@@ -54,6 +54,8 @@ HELIX_PUBLISHED = Policy(
         victim_to_pause_for_prefill=newest_behind_unless_a_decode_runs,
         keeps_freed_pages=yes,
         lets_nobody_pass=no,
+        waits_for_copies=yes,
+        serves_next_priority=everybody_before_was_served,
     ),
     # The pull request names useless victims as a known limitation, so it does not claim their absence.
     unclaimed=frozenset({"victim-makes-room", "only-when-needed"}),

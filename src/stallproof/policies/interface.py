@@ -112,6 +112,8 @@ class Rules(NamedTuple):
     victim_to_pause_for_prefill: VictimRule  # K1-K5: whom a prefill recompute-pauses
     keeps_freed_pages: DecisionRule  # K6: does the context phase end after a victim?
     lets_nobody_pass: DecisionRule  # R4: does the context phase end at this blocked request?
+    waits_for_copies: DecisionRule  # R10: does a decode that found no way wait for copies in flight?
+    serves_next_priority: DecisionRule  # R9: does the pass go on to the priority that starts with this request?
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""``resident-first``: the default policy. Rules H1-H5 and K1-K7 with the changes R1-R8 of ``rules.md``.
+"""``resident-first``: the default policy. Rules H1-H5 and K1-K7 with the changes R1-R10.
 
 Why the oldest live request always finishes, and so, by induction, everybody does:
 
@@ -22,7 +22,7 @@ from __future__ import annotations
 from stallproof.candidates import available_without_candidates, newest_candidate, newest_helpful_candidate
 from stallproof.plan import Plan
 from stallproof.policies.interface import Policy, Rules, decision, victim, yes
-from stallproof.requests import ACTIVE, NOBODY, Requests
+from stallproof.requests import ACTIVE, NOBODY, Requests, live
 from stallproof.tiers import Tiers, available, has_lower_tier, missing_pages
 
 
@@ -62,6 +62,15 @@ def with_lower_tier(requests: Requests, tiers: Tiers, plan: Plan, requester: int
     return has_lower_tier(tiers)
 
 
+@decision
+def everybody_before_was_served(requests: Requests, tiers: Tiers, plan: Plan, requester: int, tokens: int) -> bool:
+    """R9: a lower priority gets pages only if nobody above it is left without, for another reason than a copy."""
+    for r in range(requester):
+        if live(requests, r) and plan.scheduled[r] == 0 and requests.copying[r] == 0:
+            return False
+    return True
+
+
 RESIDENT_FIRST = Policy(
     name="resident-first",
     summary="the default: a victim must make room, nobody is given up in vain, nobody is overtaken",
@@ -74,5 +83,7 @@ RESIDENT_FIRST = Policy(
         victim_to_pause_for_prefill=newest_helpful,  # R1, R2, R3
         keeps_freed_pages=yes,  # R5
         lets_nobody_pass=yes,  # R4
+        waits_for_copies=yes,  # R10
+        serves_next_priority=everybody_before_was_served,  # R9
     ),
 )

@@ -12,7 +12,7 @@ from stallproof.bounds import Bounds
 from stallproof.errors import UsageError
 from stallproof.explorer import SYSTEM_STEP, Exploration, explore
 from stallproof.lifecycle import Phase
-from stallproof.model import LifecycleModel, Move
+from stallproof.model import OF_A_ROW, Kind, LifecycleModel, Move
 from stallproof.policies import Policy
 
 MOST_NODES = 40
@@ -28,7 +28,7 @@ def abstract_graph(policy: Policy, bounds: Bounds) -> nx.DiGraph:
     Raises UsageError if the picture would have more than :data:`MOST_NODES` nodes.
     """
     graph = explore(LifecycleModel(policy, bounds))
-    names = [_phases_in_words(row) for row in graph.rows]
+    names = [_phases_in_words(row[: bounds.live]) for row in graph.rows]
     distinct = Counter(names)
     if len(distinct) > MOST_NODES:
         raise UsageError(
@@ -77,7 +77,7 @@ def dot(picture: nx.DiGraph) -> str:
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def whole_graph(graph: Exploration) -> nx.MultiDiGraph:
+def whole_graph(graph: Exploration, live: int) -> nx.MultiDiGraph:
     """Every state and transition. Nodes have ``phases``, ``initial``, ``depth``; edges ``move`` and ``is_pass``."""
     if graph.states > MOST_STATES:
         raise UsageError(
@@ -87,7 +87,7 @@ def whole_graph(graph: Exploration) -> nx.MultiDiGraph:
         )
     whole = nx.MultiDiGraph()
     for state, row in enumerate(graph.rows):
-        whole.add_node(state, phases=_phases_in_words(row), initial=state == 0, depth=graph.depth_of(state))
+        whole.add_node(state, phases=_phases_in_words(row[:live]), initial=state == 0, depth=graph.depth_of(state))
     source = np.repeat(np.arange(graph.states), np.diff(graph.first_edge))
     for here, there, label in zip(source, graph.target, graph.label, strict=True):
         move = Move.of_label(int(label))
@@ -96,12 +96,15 @@ def whole_graph(graph: Exploration) -> nx.MultiDiGraph:
 
 
 def _move_in_words(move: Move) -> str:
-    name = move.kind.name.lower()
+    name = move.kind.name.lower().replace("_", " ")
     if move.prompt:
-        return f"{name} prompt {move.prompt} output {move.output}"
-    return name if name == "pass" else f"{name} row {move.request}"
+        priority = f" priority {move.priority}" if move.priority else ""
+        return f"{name} prompt {move.prompt} output {move.output}{priority}"
+    if move.kind is Kind.PASS:
+        return f"{name} drafts {move.drafts}" if move.drafts else name
+    return f"{name} row {move.request}" if move.kind in OF_A_ROW else name
 
 
 def write_graphml(policy: Policy, bounds: Bounds, path: Path) -> None:
     """Write the whole graph as GraphML."""
-    nx.write_graphml(whole_graph(explore(LifecycleModel(policy, bounds))), path)
+    nx.write_graphml(whole_graph(explore(LifecycleModel(policy, bounds)), bounds.live), path)

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from stallproof.lifecycle import Event
+from stallproof.lifecycle import Event, Phase
 from stallproof.model import Kind as MoveKind
 from stallproof.traces import Moment, Operation, RequestState, Run, Trace
 
@@ -26,27 +26,44 @@ def count(n: int, noun: str) -> str:
     return f"{n} {noun}{'' if n == 1 else 'es' if noun.endswith('s') else 's'}"
 
 
-def pages_bar(requests: tuple[RequestState, ...], field: str, capacity: int) -> str:
-    """Who has the pages of a tier: a digit a page, the request's number; a dot is a free page."""
-    owners = "".join(name(r.number)[-1] * getattr(r, field) for r in requests)
+def pages_bar(requests: tuple[RequestState, ...], field: str, capacity: int, fenced: int = 0) -> str:
+    """Who has the pages of a tier: a digit a page, the request's number; ~ is a fenced page, a dot a free one."""
+    owners = "".join(name(r.number)[-1] * getattr(r, field) for r in requests) + "~" * fenced
     if capacity <= WIDEST_BAR:
         return owners.ljust(capacity, ".")
     filled = round(len(owners) / capacity * WIDEST_BAR)
     return f"{'#' * filled}{'.' * (WIDEST_BAR - filled)} {len(owners)}/{capacity}"
 
 
+def fenced_pages(moment: Moment) -> tuple[int, int]:
+    """GPU and host pages that nobody has and a copy still reads or writes."""
+    gpu, host = moment.abandoned
+    for r in moment.requests:
+        if r.phase is Phase.SUSPENDED:
+            gpu += r.copying
+        else:
+            host += r.copying
+    return gpu, host
+
+
 def describe(moment: Moment) -> str:
     """One step in words."""
     move = moment.move
     if move.kind is MoveKind.ARRIVE:
-        return f"{name(moment.number)} arrives: prompt {move.prompt}, output up to {move.output}"
+        priority = f", priority {move.priority}" if move.priority else ""
+        return f"{name(moment.number)} arrives: prompt {move.prompt}, output up to {move.output}{priority}"
     if move.kind is MoveKind.REFUSE:
         return f"a request with prompt {move.prompt} and output {move.output} is refused: it can never fit"
     if move.kind is MoveKind.STOP:
         return f"{name(moment.number)} stops early and finishes"
     if move.kind is MoveKind.CANCEL:
         return f"{name(moment.number)} is cancelled"
-    return "pass: " + ("; ".join(_operations(moment.operations)) or "nothing happens")
+    if move.kind is MoveKind.SETTLE:
+        return f"the copies of {name(moment.number)} are done"
+    if move.kind is MoveKind.SETTLE_ABANDONED:
+        return "the copies of requests that have gone are done"
+    drafts = " (some drafts are right)" if move.drafts else ""
+    return f"pass{drafts}: " + ("; ".join(_operations(moment.operations)) or "nothing happens")
 
 
 def _operations(operations: tuple[Operation, ...]) -> Iterator[str]:
@@ -108,9 +125,10 @@ def print_run(run: Run, console: Console, after: int = 0, last: int | None = Non
             continue
         if k == run.loop_start:
             table.add_row("", Text("-- from here on the steps repeat for ever --", style="yellow"))
-        cells = [str(k + 1), describe(moment), pages_bar(moment.requests, "gpu_pages", bounds.gpu_pages)]
+        fenced = fenced_pages(moment)
+        cells = [str(k + 1), describe(moment), pages_bar(moment.requests, "gpu_pages", bounds.gpu_pages, fenced[0])]
         if bounds.host_pages:
-            cells.append(pages_bar(moment.requests, "host_pages", bounds.host_pages))
+            cells.append(pages_bar(moment.requests, "host_pages", bounds.host_pages, fenced[1]))
         table.add_row(*cells)
     console.print(table)
     if run.loop_start is not None and last == len(run.moments):

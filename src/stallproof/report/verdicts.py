@@ -11,6 +11,7 @@ from rich.text import Text
 from stallproof.bounds import Bounds
 from stallproof.checking import CheckResult, PropertyResult
 from stallproof.claims import Kind, Verdict
+from stallproof.plan import Rule
 from stallproof.report.timeline import count, print_timeline
 from stallproof.worst_cases import CHEAP
 
@@ -31,6 +32,11 @@ def bounds_in_words(bounds: Bounds) -> str:
         f"chunks of {bounds.chunk_tokens}, prompts to {bounds.max_prompt}, outputs to {bounds.max_output}"
         + ("" if bounds.cancel else ", no cancellation")
         + ("" if bounds.early_stop else ", no early stop")
+        + (f", {count(bounds.lookahead, 'draft')} a decode" if bounds.lookahead else "")
+        + (f", {bounds.priorities} priorities" if bounds.priorities > 1 else "")
+        + (f", at most {count(bounds.pass_requests, 'request')} a pass" if bounds.pass_requests else "")
+        + (f", at most {count(bounds.pass_tokens, 'token')} a pass" if bounds.pass_tokens else "")
+        + (", copies take time" if bounds.copies else "")
     )
 
 
@@ -60,6 +66,8 @@ def print_check(result: CheckResult, console: Console, timelines: bool = True, c
     table.add_column("trace", justify="right")
     table.add_column("sentence", ratio=1, style="dim")
     for property_result in result.properties:
+        if property_result.verdict is Verdict.NOT_APPLICABLE:
+            continue
         length = property_result.trace_length
         table.add_row(
             property_result.name,
@@ -68,7 +76,10 @@ def print_check(result: CheckResult, console: Console, timelines: bool = True, c
             property_result.sentence,
         )
     console.print(table)
-    never = [rule for rule, times in result.coverage.items() if times == 0]
+    left_out = [p.name for p in result.properties if p.verdict is Verdict.NOT_APPLICABLE]
+    if left_out:
+        console.print(Text(f"Say nothing within these bounds: {', '.join(left_out)}.", style="dim"))
+    never = [rule for rule, times in result.coverage.items() if times == 0 and _can_fire(rule, result.bounds)]
     if never:
         console.print(Text(f"Rules that never fired: {', '.join(never)}.", style="yellow"))
     if result.worst_cases:
@@ -85,6 +96,15 @@ def print_check(result: CheckResult, console: Console, timelines: bool = True, c
         if result.failures:
             console.print()
     console.print(verdict_line(result))
+
+
+def _can_fire(rule: str, bounds: Bounds) -> bool:
+    """The bounds switch on what the rule is about."""
+    if rule in (Rule.R10_COPIES_MAKE_ROOM.label, Rule.R10_LOADS.label):
+        return bounds.copies and bounds.host_pages > 0
+    if rule == Rule.R9_NEXT_PRIORITY_WAITS.label:
+        return bounds.priorities > 1
+    return rule != Rule.LIMIT_REACHED.label or bounds.pass_requests + bounds.pass_tokens > 0
 
 
 def worst_case_line(result: CheckResult) -> str:
