@@ -33,6 +33,7 @@ from stallproof.properties import PROPERTIES
 MANIFEST = Path(__file__).parent / "manifest.json"
 KINDS = {claim.name: claim.kind for claim in PROPERTIES}
 LASSOS_UP_TO = 1_500
+LASSOS_ON_EVERY_CHANGE_UP_TO = 500
 """To remember a state multiplies Rumur's states by as many; in larger models lassos are not compared.
 
 Nor are they where copies take time: there a lasso must be fair, and the Murphi text does not look for that."""
@@ -70,7 +71,7 @@ def failing_of(result: CheckResult) -> dict[str, dict[str, Any]]:
     return failing
 
 
-def disagreements(entry: dict[str, Any], text: str) -> list[str]:
+def disagreements(entry: dict[str, Any], text: str, lassos_up_to: int = LASSOS_UP_TO) -> list[str]:
     """How Rumur on ``text`` differs from what the manifest says of the explorer. Empty: they agree."""
     bounds, numbers = bounds_of(entry), rumur.claim_numbers(text)
     found: list[str] = []
@@ -80,7 +81,8 @@ def disagreements(entry: dict[str, Any], text: str) -> list[str]:
             found.append(f"{entry['name']}: {what}: Rumur {by_rumur}, explorer {by_explorer}")
 
     def run(claims: int) -> rumur.RumurReport:
-        return rumur.run(text, rumur.constants_for(entry["policy"], bounds, claims))
+        optimisation = "-O1" if entry["size"] == "small" else "-O2"
+        return rumur.run(text, rumur.constants_for(entry["policy"], bounds, claims), optimisation)
 
     failing = entry["failing"]
     steps = {name: number for name, number in numbers.items() if KINDS[name] is Kind.ALWAYS}
@@ -90,7 +92,7 @@ def disagreements(entry: dict[str, Any], text: str) -> list[str]:
     compare("transitions", report.rules_fired, entry["transitions"])
     for name in steps.keys() & failing.keys():
         compare(f"steps to the failure of {name}", run(numbers[name]).trace_length, failing[name]["trace_length"])
-    if entry["states"] <= LASSOS_UP_TO and not bounds.copies:
+    if entry["states"] <= lassos_up_to and not bounds.copies:
         for name in numbers.keys() - steps.keys():
             expected = failing[name]["lasso_minimum"] + 1 if name in failing else None
             compare(f"steps of the least lasso of {name}, and 1", run(numbers[name]).trace_length, expected)
@@ -119,9 +121,10 @@ def main() -> int:
     if chosen.write:
         MANIFEST.write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
     text = rumur.TEXT.read_text(encoding="utf-8")
+    up_to = LASSOS_UP_TO if chosen.large else LASSOS_ON_EVERY_CHANGE_UP_TO
     with ThreadPoolExecutor(2) as pool:
         for entry, differences in zip(
-            entries, pool.map(lambda entry: disagreements(entry, text), entries), strict=True
+            entries, pool.map(lambda entry: disagreements(entry, text, up_to), entries), strict=True
         ):
             print(
                 f"{entry['name']}: {entry['states']:,} states, {entry['transitions']:,} transitions, {entry['verdict']}"

@@ -68,8 +68,11 @@ def with_constants(text: str, constants: dict[str, int]) -> str:
     return text
 
 
-def run(text: str, constants: dict[str, int]) -> RumurReport:
-    """Check ``text`` with ``constants``, one thread, breadth first, so that an error's trace is a shortest one."""
+def run(text: str, constants: dict[str, int], optimisation: str = "-O1") -> RumurReport:
+    """Check ``text`` with ``constants``, one thread, breadth first, so that an error's trace is a shortest one.
+
+    ``optimisation``: gcc's; of a small model compiling takes longer than running.
+    """
     for program in ("rumur", "gcc"):
         if shutil.which(program) is None:
             raise RumurError(f"'{program}' is not installed. On Debian: apt-get install {program}")
@@ -79,7 +82,7 @@ def run(text: str, constants: dict[str, int]) -> RumurReport:
         _call(
             ["rumur", "--output", str(code), "--threads", "1", *OPTIONS, str(model)],
         )
-        _call(["gcc", "-O2", "-march=native", "-mcx16", "-o", str(binary), str(code), "-lpthread"])
+        _call(["gcc", optimisation, "-march=native", "-mcx16", "-o", str(binary), str(code), "-lpthread"])
         output = subprocess.run([str(binary)], capture_output=True, text=True, check=False).stdout
     return read_report(output)
 

@@ -21,6 +21,8 @@ def _claim(kind: Kind, name: str, predicate: Callable[[Step], bool], sentence: s
     return Claim(name, kind, sentence or str(predicate.__doc__), predicate)
 
 
+OLDEST_FINISHES = "The oldest request, of the highest priority there is, finishes, whatever arrives later."
+
 PROPERTIES: tuple[Claim, ...] = (
     _claim(Kind.ALWAYS, "page-conservation", p.page_conservation),
     _claim(Kind.ALWAYS, "phase-residency", p.phase_residency),
@@ -43,7 +45,7 @@ PROPERTIES: tuple[Claim, ...] = (
     _claim(Kind.ALWAYS, "terminal-releases-once", p.terminal_releases_once),
     _claim(Kind.EVENTUALLY, "no-dead-end", o.stays_dead, "A pass over live requests always decides something."),
     _claim(Kind.EVENTUALLY, "no-livelock", o.spins, "Busy passes never go round in circles without computing a token."),
-    _claim(Kind.EVENTUALLY, "oldest-finishes", o.oldest_stays, "The oldest of top priority finishes, whatever comes."),
+    _claim(Kind.EVENTUALLY, "oldest-finishes", o.oldest_stays, OLDEST_FINISHES),
     _claim(Kind.EVENTUALLY, "host-full-has-a-way-out", o.host_stays_full, "With the host full, tokens are computed."),
     _claim(Kind.SOMETIMES, "sometimes-suspends", o.suspends),
     _claim(Kind.SOMETIMES, "sometimes-resumes", o.resumes),
