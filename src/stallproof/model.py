@@ -33,7 +33,7 @@ from stallproof.properties import NEEDS, NEEDS_COPIES, NEEDS_HOST_TIER, PROPERTI
 from stallproof.requests import ACTIVE, NOBODY, Column, Requests
 from stallproof.scheduling import compute, schedule
 from stallproof.tiers import ARRIVE, CANCEL, FINISH, GPU, HOST, abandoned, peak_pages
-from stallproof.witness import ABANDONED, Step, begin, new_step, replay, settle_copies
+from stallproof.witness import ABANDONED, Step, begin, new_step, replay, settle_copies, undo_if_failed
 
 
 class Kind(IntEnum):
@@ -141,6 +141,7 @@ def run_pass(step: Step, rules: Rules, drafts: int) -> int:
     except Exception:  # Numba catches only this one
         begin(step, 1)
         return ILLEGAL_BIT
+    undo_if_failed(step)
     replay(step)
     return facts(step)
 
@@ -280,7 +281,8 @@ class LifecycleModel:
     """A policy within bounds, as the explorer wants it. See :class:`stallproof.explorer.Model`."""
 
     def __init__(self, policy: Policy, bounds: Bounds) -> None:
-        self.policy, self.bounds = policy, bounds.checked()
+        self.policy = policy
+        self.bounds = policy.told_apart(bounds.checked())
         self.words = bounds.live + int(bounds.copies)
         self.fairness = (SYSTEM_STEP, *(FIRST_MARK + r for r in range(bounds.live + 1) if bounds.copies))
         self.claims: tuple[Claim, ...] = PROPERTIES
