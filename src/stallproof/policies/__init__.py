@@ -1,7 +1,7 @@
 """The policies, by name. Each stands in a small file of its own, with its source and what is uncertain.
 
-The Murphi text in ``spec/`` describes ``resident-first`` and ``helix-published`` alone. The others model what engines
-do; whatever is found in one is a finding about our reading of it.
+The Murphi text in ``spec/`` describes ``resident-first`` and ``helix-published`` alone. The others model
+what engines do; whatever is found in one is a finding about our reading of it.
 """
 
 from __future__ import annotations

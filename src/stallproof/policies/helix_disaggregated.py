@@ -1,18 +1,20 @@
 """``helix-disaggregated``: the generation server of disaggregated Helix, which raises when an allocation fails.
 
-Source: the TensorRT-LLM pull request 21455, by its text, and the V2 scheduler (2026, commit 00746ef9) for the walk. A generation
-server got the pages of a prompt from another server and cannot replay it, so it gives nobody up and suspends
-nobody, host tier or not. One walk in the order of arrival: a request that has not arrived in the cache takes the
-pages of its whole prompt, or is passed over; a decode grows, or the server raises.
+Source: the TensorRT-LLM pull request 21455, by its text, and the V2 scheduler (2026, commit 00746ef9) for
+the walk. A generation server got the pages of a prompt from another server and cannot replay it, so it
+gives nobody up and suspends nobody, host tier or not. One walk in the order of arrival: a request that has
+not arrived in the cache takes the pages of its whole prompt, or is passed over; a decode grows, or the
+server raises.
 
 In the model a raise is a pass that decides nothing: the server stops, and so do all live requests. That is
 the property ``no-dead-end``, which this policy does not claim; its shortest trace is the shortest way to a
 failed allocation. ``drive`` ends with one error that names the knobs.
 
-Our reading: receiving a prompt is one prefill of all its tokens, whatever the chunk. Not modelled: the time of the transfer.
+Our reading: receiving a prompt is one prefill of all its tokens, whatever the chunk. Not modelled: the time
+of the transfer.
 
-Not claimed: ``no-dead-end`` and ``oldest-finishes`` (it raises by design, and a prompt that does not fit is passed over);
-``no-priority-inversion`` (there are none); what is about giving requests up.
+Not claimed: ``no-dead-end`` and ``oldest-finishes`` (it raises by design, and a prompt that does not fit is
+passed over); ``no-priority-inversion`` (there are none); what is about giving requests up.
 """
 
 from __future__ import annotations

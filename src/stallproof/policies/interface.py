@@ -1,9 +1,9 @@
 """What a policy is: a set of small rules that the pass asks, and the claims it makes.
 
 Every rule gets the same arguments: the request table, the tiers, the plan so far, the row of the
-*requester* (the request whose pages do not fit) and the tokens it wants to compute. A rule reads
-them and changes nothing, but for a :func:`whole_pass`. A :func:`victim` rule answers with a row, or NOBODY; a :func:`decision`
-rule answers yes or no.
+*requester* (the request whose pages do not fit) and the tokens it wants to compute. A rule reads them and
+changes nothing, but for a :func:`whole_pass`. A :func:`victim` rule answers with a row, or NOBODY; a
+:func:`decision` rule answers yes or no.
 
 A rule is compiled on its own and called through its address, so that another policy needs no new
 compilation of the pass or the explorer.
@@ -112,6 +112,7 @@ def yes(requests: Requests, tiers: Tiers, plan: Plan, requester: int, tokens: in
 def no(requests: Requests, tiers: Tiers, plan: Plan, requester: int, tokens: int) -> bool:
     """Never."""
     return False
+
 
 @victim
 def nobody(requests: Requests, tiers: Tiers, plan: Plan, requester: int, tokens: int) -> int:

@@ -1,21 +1,25 @@
-"""``lightllm-pause``: LightLLM's router of early 2025 (before 1.1), first come, first served, with pauses.
+"""``lightllm-pause``: LightLLM's router of 2024 to early 2025, first come, first served, with pauses.
 
-Source: ``lightllm/server/router/manager.py``, ``pause_strategy.py`` and ``req_queue`` (2025, commits 3bed16df, 354f5dcb, 05936590). A step
-decodes all running requests if their next tokens fit. If not, it pauses the newest, which is recomputed later, and
-does nothing else. Now and then waiting requests are admitted, in order up to the first that does not fit, whole
-prompts each; what fits is an estimate of the largest number of tokens at once. A paused one goes to the head of the queue.
+Source: ``lightllm/server/router/manager.py``, ``pause_strategy.py`` and ``req_queue`` (commits 3bed16df,
+354f5dcb, 32a214bd, 05936590). A step decodes all running requests if their next tokens fit. If not, it
+pauses the newest, which is recomputed later, and does nothing else. Now and then waiting requests are
+admitted, in order up to the first that does not fit, whole prompts each; what fits is an estimate of the
+largest number of tokens at once. A paused one goes to the head of the queue.
 
 Our reading, and where it is not exact:
 
-- The estimate expects no output beyond what there is (``router_max_new_token_len`` far below the outputs): with
-  outputs below it LightLLM reserves them, and never pauses.
-- LightLLM's estimate must stay below the pool and counts one token more; ours may fill it, since our requests
-  may need the whole pool. By its arithmetic a request that needs the pool to the last token, paused before its
-  last one, could never come back.
-- Admission is tried in every pass, beside the decodes: LightLLM has a prefill step after ``router_max_wait_tokens`` decode steps.
-- A prompt is computed whole, so ``--chunk-tokens`` changes nothing. Not modelled: chunked prefill, the prompt cache.
+- The estimate expects no output beyond what there is (``router_max_new_token_len`` far below the outputs):
+  with outputs below it LightLLM reserves them, and never pauses.
+- LightLLM's estimate must stay below the pool and counts one token more; ours may fill it, since our
+  requests may need the whole pool. By its arithmetic a request that needs the pool to the last token,
+  paused before its last one, could never come back.
+- Admission is tried in every pass, beside the decodes: LightLLM has a prefill step after
+  ``router_max_wait_tokens`` decode steps.
+- A prompt is computed whole, so ``--chunk-tokens`` changes nothing. Not modelled: chunked prefill, the
+  prompt cache.
 
-Not claimed: ``only-when-needed`` (the batch as a whole lacks pages, not one request), ``no-priority-inversion``.
+Not claimed: ``only-when-needed`` (the batch as a whole lacks pages, not one request),
+``no-priority-inversion``.
 """
 
 from __future__ import annotations

@@ -1,23 +1,25 @@
 """``sglang-retract``: SGLang's default scheduler, first come, first served, with retraction of decodes.
 
-Source: ``scheduler.py``, ``schedule_policy.py`` and ``schedule_batch.py`` of SGLang (2026, commits 00550cd1, fd3907ee). A pass is a
-prefill or a decode, prefill first. A prefill goes on with the one prompt that was cut, then admits waiting ones in order,
-within ``chunked_prefill_size`` tokens of all together, up to the first whose prompt and whole output do not fit what
-is free. A decode is of all running requests; if their next tokens do not fit, those that generated least are
-retracted (of equals the one with the longest prompt), all but one if need be, and recomputed later.
+Source: ``scheduler.py``, ``schedule_policy.py`` and ``schedule_batch.py`` of SGLang (2025 and 2026,
+commits fd3907ee and 00550cd1). A pass is a prefill or a decode, prefill first. A prefill goes on with the one prompt
+that was cut, then admits waiting ones in order, within ``chunked_prefill_size`` tokens of all together, up
+to the first whose prompt and whole output do not fit what is free. A decode is of all running requests; if
+their next tokens do not fit, those that generated least are retracted (of equals the one with the longest
+prompt), all but one if need be, and recomputed later.
 
 The rules read ``output_left``. Our reading, and where it is not exact:
 
-- Running requests count with a share of their output, ``new_token_ratio``, that falls with time and jumps after a
-  retraction. The table has no such memory: here they count with nothing but the pages they have.
+- Running requests count with a share of their output, ``new_token_ratio``, that falls with time and jumps
+  after a retraction. The table has no such memory: here they count with nothing but the pages they have.
 - A retracted request goes to the end of the queue; here it keeps its place by arrival.
-- The table does not tell prompt from output. Most output left stands for least generated, most tokens
-  for the longest prompt: exact where all requests ask for the same output.
+- The table does not tell prompt from output. Most output left stands for least generated, most tokens for
+  the longest prompt: exact where all requests ask for the same output.
 - ``--chunk-tokens`` is the chunked prefill size, of all prompts of a pass together.
-- Not modelled: the prefix cache and its orders, mixed chunks, the flag that a batch is full, abortion of a last request.
+- Not modelled: the prefix cache and its orders, mixed chunks, the flag that a batch is full, abortion of a
+  last request.
 
-Not claimed: ``victim-behind-requester`` (the victim goes by progress, not by age), ``only-when-needed`` (the batch as a whole
-lacks pages, not one request), ``no-priority-inversion``.
+Not claimed: ``victim-behind-requester`` (the victim goes by progress, not by age), ``only-when-needed``
+(the batch as a whole lacks pages, not one request), ``no-priority-inversion``.
 """
 
 from __future__ import annotations
@@ -91,12 +93,17 @@ def least_progress(requests: Requests) -> int:
     """The decode with most output left; of equals the one with most tokens, of those the newest. Or NOBODY."""
     least = NOBODY
     for r in range(len(requests.phase)):
-        if decodes(requests, r):
-            if least == NOBODY or requests.output_left[r] > requests.output_left[least]:
-                least = r
-            elif requests.output_left[r] == requests.output_left[least] and requests.tokens[r] >= requests.tokens[least]:
-                least = r
+        if decodes(requests, r) and (least == NOBODY or not more_progress(requests, r, least)):
+            least = r
     return least
+
+
+@compiled_in_place
+def more_progress(requests: Requests, r: int, other: int) -> bool:
+    """``r`` has less output left than ``other``, or as much and fewer tokens."""
+    if requests.output_left[r] == requests.output_left[other]:
+        return requests.tokens[r] < requests.tokens[other]
+    return requests.output_left[r] < requests.output_left[other]
 
 
 SGLANG_RETRACT = Policy(

@@ -1,19 +1,20 @@
 """``swap-first``: the V0 scheduler of vLLM with ``preemption_mode=swap``, without chunked prefill.
 
-Source: ``vllm/core/scheduler.py`` (2024, commit 0054e1fa). If nobody is swapped out, waiting requests are admitted, whole prompts in
-order up to the first that does not fit, and if there was any the pass is over. Else the running ones decode in
-the order of arrival; one that does not fit has the last of the running swapped out, all its pages at
-once, and last of all itself. If nobody was swapped out in this pass, swapped ones come back in order. If the
-host has no room for the pages of a victim the engine raises.
+Source: ``vllm/core/scheduler.py`` (2024, commit 0054e1fa). If nobody is swapped out, waiting requests are
+admitted, whole prompts in order up to the first that does not fit, and if there was any the pass is over.
+Else the running ones decode in the order of arrival; one that does not fit has the last of the running
+swapped out, all its pages at once, and last of all itself. If nobody was swapped out in this pass, swapped
+ones come back in order. If the host has no room for the pages of a victim the engine raises.
 
 In the model a raise is a pass that decides nothing, as for ``helix-disaggregated``.
 
-Our reading. A decode fits if its pages do: V0 asks for a free page a decode even where it needs none, which is
-the same with a token a page. ``--chunk-tokens`` changes nothing. Swaps are done before the step, so ``--copies`` says nothing about
-it. Not modelled: recompute (V0's default for a single sequence), sequence groups, the watermark, delays.
+Our reading. A decode fits if its pages do: V0 asks for a free page a decode even where it needs none, which
+is the same with a token a page. ``--chunk-tokens`` changes nothing. Swaps are done before the step, so
+``--copies`` says nothing about it. Not modelled: recompute (V0's default for a single sequence), sequence
+groups, the watermark, delays.
 
-Not claimed: ``no-dead-end``, ``oldest-finishes`` and ``host-full-has-a-way-out`` (it raises by design; prefill first also starves
-decodes); ``no-priority-inversion``; recompute-pauses.
+Not claimed: ``no-dead-end``, ``oldest-finishes`` and ``host-full-has-a-way-out`` (it raises by design;
+prefill first also starves decodes); ``no-priority-inversion``; recompute-pauses.
 """
 
 from __future__ import annotations
@@ -22,7 +23,17 @@ from stallproof.compiled import compiled_in_place
 from stallproof.plan import SELF, Plan, perform
 from stallproof.policies.interface import Policy, decision, whole_pass
 from stallproof.requests import SUSPENDED, Requests
-from stallproof.room import COPIES_MAKE_ROOM, FITS, LACKS_PAGES, come_back, decodes, newest_active, next_tokens, serve, waits
+from stallproof.room import (
+    COPIES_MAKE_ROOM,
+    FITS,
+    LACKS_PAGES,
+    come_back,
+    decodes,
+    newest_active,
+    next_tokens,
+    serve,
+    waits,
+)
 from stallproof.tiers import GPU, HOST, MIGRATE, SUSPEND, Tiers, missing_pages
 
 
@@ -60,7 +71,7 @@ def prefill(requests: Requests, tiers: Tiers, plan: Plan, lookahead: int) -> boo
 
 @compiled_in_place
 def decode(requests: Requests, tiers: Tiers, plan: Plan, lookahead: int) -> bool:
-    """Every running request, at the cost of the last ones. Returns whether that was the pass: somebody was swapped out."""
+    """Every running request, at the cost of the last ones. Returns whether the pass is over with that."""
     swapped = False
     for r in range(len(requests.phase)):
         if not decodes(requests, r) or requests.copying[r] > 0:

@@ -1,18 +1,20 @@
 """``trtllm-max-utilization``: the C++ capacity scheduler of TensorRT-LLM, policy ``MAX_UTILIZATION``.
 
-Source: ``cpp/tensorrt_llm/batch_manager/capacityScheduler.cpp`` (2025, commit 02a10fed) and ``getNeededBlocksOneStep`` of its
-block manager. One walk over all requests in the order of arrival, prefills and decodes alike, up to an end that
-moves. A request that does not fit has the last started one at or behind it paused, possibly itself; the end
-moves to that one, and the request is tried again. If nobody at or behind it has started, the walk is over. A paused
-request is recomputed from zero. There is no tier below the GPU.
+Source: ``cpp/tensorrt_llm/batch_manager/capacityScheduler.cpp`` (2025, commit 02a10fed) and
+``getNeededBlocksOneStep`` of its block manager. One walk over all requests in the order of arrival,
+prefills and decodes alike, up to an end that moves. A request that does not fit has the last started one at
+or behind it paused, possibly itself; the end moves to that one, and the request is tried again. If nobody
+at or behind it has started, the walk is over. A paused request is recomputed from zero. There is no tier
+below the GPU.
 
-A prompt takes the pages of all its tokens at its first chunk. Our table takes pages chunk by chunk, so we promise
-the others to it instead: nobody gets them. Our reading: ``--pass-requests`` is the largest batch; a request that
-does not fit into it has others paused as well, as in the source. A pass without tokens left ends, as the
-micro-batch scheduler leaves the rest out. Not modelled: shared prefixes, two micro-batches, adapters, beams.
+A prompt takes the pages of all its tokens at its first chunk. Our table takes pages chunk by chunk, so we
+promise the others to it instead: nobody gets them. Our reading: ``--pass-requests`` is the largest batch; a
+request that does not fit into it has others paused as well, as in the source. A pass without tokens left
+ends, as the micro-batch scheduler leaves the rest out. Not modelled: shared prefixes, two micro-batches,
+adapters, beams.
 
-Not claimed: ``only-when-needed`` (it pauses until the request fits or nobody is left, without asking whether that can
-be), ``no-priority-inversion`` (there are none).
+Not claimed: ``only-when-needed`` (it pauses until the request fits or nobody is left, without asking
+whether that can be), ``no-priority-inversion`` (there are none).
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from stallproof.compiled import compiled_in_place
 from stallproof.limits import UNLIMITED, Limits, tokens_wanted
 from stallproof.plan import REQUESTS, TOKENS, Plan
 from stallproof.policies.interface import NEVER_SUSPENDS, Policy, decision, whole_pass
-from stallproof.requests import ACTIVE, NOBODY, Requests, live, started
+from stallproof.requests import ACTIVE, NOBODY, Requests, started
 from stallproof.room import pause_for, serve, waits
 from stallproof.tiers import GPU, Tiers, missing_pages, pages_for
 
@@ -33,8 +35,9 @@ def one_walk(requests: Requests, tiers: Tiers, plan: Plan, chunk_tokens: int, lo
     end = len(requests.phase)
     r = 0
     while r < end:
-        if not live(requests, r):
-            return True
+        if requests.phase[r] != ACTIVE and not waits(requests, r):
+            r += 1
+            continue
         tokens = tokens_wanted(requests, limits, r, plan.left[TOKENS])
         if tokens == 0 or tokens > plan.left[TOKENS]:
             return True

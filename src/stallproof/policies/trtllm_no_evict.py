@@ -1,13 +1,16 @@
 """``trtllm-no-evict``: the C++ capacity scheduler of TensorRT-LLM, policy ``GUARANTEED_NO_EVICT``.
 
-Source: ``cpp/tensorrt_llm/batch_manager/capacityScheduler.cpp`` (2025, commit 02a10fed). Whoever runs keeps the pages it needs to its
-end, by its limit on output, reserved. A request is admitted, in the order of arrival up to the first that does
-not fit, only if the pages to its own end are free beside all reservations. So nobody is ever given up.
+Source: ``cpp/tensorrt_llm/batch_manager/capacityScheduler.cpp`` (2025, commit 02a10fed). Whoever runs keeps
+the pages it needs to its end, by its limit on output, reserved. A request is admitted, in the order of
+arrival up to the first that does not fit, only if the pages to its own end are free beside all
+reservations. So nobody is ever given up.
 
-The rule reads ``output_left``: a request that stops early gives its reservation back then. Our reading: one step of
-all decodes, then chunks of prompts. Not modelled: shared prefixes, adapters, beams, ``STATIC_BATCH``.
+The rule reads ``output_left``: a request that stops early gives its reservation back then. Our reading: one
+step of all decodes, then chunks of prompts. Not modelled: shared prefixes, adapters, beams,
+``STATIC_BATCH``.
 
-Not claimed: ``no-priority-inversion`` (there are none), and what is about giving requests up: it never does.
+Not claimed: ``no-priority-inversion`` (there are none), and what is about giving requests up: it never
+does.
 """
 
 from __future__ import annotations

@@ -2,21 +2,26 @@
 
 Source: ``scheduler_v2.py`` and the V2 cache manager (2026, commits 00746ef9 and 234a2f2d), read as ladders:
 
-- G1 resume and grow. G2 suspend the newest active started request behind, even without a tier below the GPU, where it
-  frees nothing. G3 recompute-pause the newest started request behind, active or suspended; without a lower tier not
-  one that this pass suspended. G4 suspend itself, with or without a lower tier. G5 end the phase.
+- G1 resume and grow. G2 suspend the newest active started request behind, even without a tier below the
+  GPU, where it frees nothing. G3 recompute-pause the newest started request behind, active or suspended;
+  without a lower tier not one that this pass suspended. G4 suspend itself, with or without a lower tier. G5
+  end the phase.
 - Prefills at or behind the end of the generation phase are not looked at in this pass.
-- B1 with a lower tier a prefill waits. B3 without one it recompute-pauses the newest active started request of the whole
-  list that is not scheduled, older ones too, and the phase ends. B4 else it waits, and others pass it. A suspended
-  prefill that cannot resume just waits.
+- B1 with a lower tier a prefill waits. B3 without one it recompute-pauses the newest active started request
+  of the whole list that is not scheduled, older ones too, and the phase ends. B4 else it waits, and others
+  pass it. A suspended prefill that cannot resume just waits.
 
-Our reading. Uncertain or not modelled: the gate on resuming above a utilisation of 0.95, pages of other pools, drafts of
-their own pools, shared prefixes, requests without chunks (the phase would end at the first that waits). Copies
-are ordered by streams there, so ``--copies`` says nothing about it, nor do priorities.
+Our reading. Uncertain or not modelled: the gate on resuming above a utilisation of 0.95 (in a pool as small
+as those we explore it refuses while nothing is free, and a livelock of resuming and self-suspension becomes
+a dead end), drafts of their own pools, shared prefixes, requests without chunks (the phase would end at the
+first that waits). Copies are ordered by streams there, so ``--copies`` says nothing about it, nor do
+priorities.
 
-Not claimed: ``victim-makes-room`` and ``only-when-needed`` (victims are chosen without looking where their pages are, as the
-pull request 21455 says of both ladders); ``victim-behind-requester`` (B3); ``no-suspension-without-lower-tier`` and with it
-``legal-transition``, since our lifecycle suspends only where there is a lower tier (G2, G4).
+Not claimed: ``victim-makes-room`` and ``only-when-needed`` (victims are chosen without looking where their
+pages are, as the pull request 21455 says of both ladders); ``victim-behind-requester`` (B3);
+``no-suspension-without-lower-tier`` and with it ``legal-transition``, since our lifecycle suspends only
+where there is a lower tier (G2, G4); ``sometimes-recompute-pauses-active`` (with a lower tier G2 has
+suspended all it could).
 """
 
 from __future__ import annotations
@@ -79,6 +84,7 @@ TRTLLM_V2 = Policy(
             "victim-behind-requester",
             "no-suspension-without-lower-tier",
             "legal-transition",
+            "sometimes-recompute-pauses-active",
         }
     ),
 )

@@ -80,7 +80,7 @@ def print_check(result: CheckResult, console: Console, timelines: bool = True, c
     if left_out:
         console.print(Text(f"Say nothing within these bounds: {', '.join(left_out)}.", style="dim"))
     never = [rule for rule, times in result.coverage.items() if times == 0 and _can_fire(rule, result.bounds)]
-    if never:
+    if never and not result.policy.decides_whole_passes:  # else the ladders are not asked
         console.print(Text(f"Rules that never fired: {', '.join(never)}.", style="yellow"))
     if result.worst_cases:
         console.print(Text(worst_case_line(result)))
