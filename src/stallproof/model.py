@@ -7,10 +7,11 @@ The environment may, between two passes: let a request arrive, with any priority
 early, cancel any live request; it decides how many of each decode's drafts are right, and, where copies
 take time, when they are done: a request's all together, those of requests that have gone all together.
 
-The pass never looks at how much a request may still generate, and any decode may stop at any moment,
+Most policies never look at how much a request may still generate, and any decode may stop at any moment,
 so a request with a short output behaves like one with a long output that stopped: with early stop on,
 each prompt arrives with the longest output only that its bounds and the GPU allow. ``every_output``
-lets every output length arrive; the verdicts are the same, the states more.
+lets every output length arrive; the verdicts are the same, the states more. For a policy that does look
+(``reads_output_left``) every output length arrives in any case.
 """
 
 from __future__ import annotations

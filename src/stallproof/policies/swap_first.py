@@ -116,7 +116,7 @@ def swap_in(requests: Requests, tiers: Tiers, plan: Plan, lookahead: int) -> Non
 
 SWAP_FIRST = Policy(
     name="swap-first",
-    summary="our reading of vLLM V0 with swapping: the last of the running moves to the host, or the engine raises",
+    summary="our reading of vLLM V0 with swapping: the last of the running moves to the host, or it raises",
     rules=whole_pass(prefill_decode_swap),
     unclaimed=frozenset(
         {
