@@ -193,7 +193,7 @@ def test_no_policy_loses_a_page_or_a_token_or_gives_up_whom_it_serves(policy):
 def test_no_evict_gives_nobody_up_and_nobody_waits_for_ever_whatever_the_outputs():
     result = check("trtllm-no-evict", Bounds(gpu_pages=6, max_output=4))
     assert result.bounds.every_output
-    assert result.failures == ()
+    assert result.findings == ()
     assert next(p for p in result.properties if p.name == "sometimes-recompute-pauses-active").failed
 
 
@@ -206,7 +206,7 @@ def test_another_policy_does_not_compile_the_explorer_again():
     before = len(model.expand.signatures)
     for policy in ZOO:
         check(policy, Bounds(live=2))
-    assert len(model.expand.signatures) == before == 1
+    assert len(model.expand.signatures) == before
 
 
 def test_a_server_that_raises_names_the_knobs_and_who_lacks_what_and_nothing_has_happened():

@@ -83,9 +83,13 @@ class CheckResult:
 
     @property
     def failures(self) -> tuple[PropertyResult, ...]:
-        """Every violated property, claimed ones first. What never happens is one only where it is claimed to."""
-        failed = (p for p in self.properties if p.failed and (p.claimed or p.kind is not Kind.SOMETIMES))
-        return tuple(sorted(failed, key=lambda p: not p.claimed))
+        """Every violated property, claimed ones first."""
+        return tuple(sorted((p for p in self.properties if p.failed), key=lambda p: not p.claimed))
+
+    @property
+    def findings(self) -> tuple[PropertyResult, ...]:
+        """The failures worth telling: without what nobody claims to happen and does not."""
+        return tuple(p for p in self.failures if p.claimed or p.kind is not Kind.SOMETIMES)
 
     def as_json(self) -> dict[str, Any]:
         """Plain values for a JSON file."""

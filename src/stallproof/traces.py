@@ -69,8 +69,8 @@ class Moment(NamedTuple):
     requests: tuple[RequestState, ...]
     abandoned: tuple[int, int]
     facts: int
-    row: Words
     failed: bool
+    row: Words
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def walk(model: LifecycleModel, moves: Iterable[Move]) -> Iterator[Moment]:
         pack(step.after, step.tiers, row)
         states = tuple(_state(step.after, r, number) for r, number in zip(stayed, numbers, strict=True))
         fenced = int(abandoned(step.after, step.tiers, GPU)), int(abandoned(step.after, step.tiers, HOST))
-        yield Moment(move, subject, operations, states, fenced, facts, row, bool(step.plan.failed[0]))
+        yield Moment(move, subject, operations, states, fenced, facts, bool(step.plan.failed[0]), row)
 
 
 def _refuse_impossible(model: LifecycleModel, row: Words, move: Move, k: int) -> None:
