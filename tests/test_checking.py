@@ -237,7 +237,9 @@ def test_what_a_cut_off_search_saw_broken_is_violated():
 
 
 def test_unknown_policies_and_bounds_without_sense_are_refused():
-    with pytest.raises(UnknownPolicy, match=r"there is no policy 'nope'\. Choose one of: helix-published, resident-"):
+    with pytest.raises(
+        UnknownPolicy, match=r"there is no policy 'nope'\. Choose one of: helix-disaggregated, helix-published, "
+    ):
         check("nope")
     with pytest.raises(UsageError, match=r"^--live: 17 is out of range\. Give a number from 1 to 16\.$"):
         check(bounds=Bounds(live=17))

@@ -111,15 +111,15 @@ def test_the_table_of_policies_has_a_row_a_policy_at_each_of_the_bounds(results)
     for policy in POLICIES.values():
         assert len([line for line in lines if line.startswith(policy.name)]) == 3
         assert any(line.startswith(policy.name) and line.endswith(policy.summary) for line in lines)
-    row = next(line for line in lines if line.startswith("helix-published  violated  no-dead-end 4"))
+    row = next(line for line in lines if re.match("helix-published +violated +no-dead-end 4", line))
     assert row.split() == ["helix-published", "violated", "no-dead-end", "4", *["unbounded"] * 2, "2", "2"]
-    assert "                           oldest-finishes 4" in lines
+    assert any(line.strip() == "oldest-finishes 4" for line in lines)
     assert any("(victim-makes-room 5)" in line for line in lines)
 
 
 def test_the_table_of_policies_as_markdown_keeps_a_policy_on_one_line(results):
     lines = printed(lambda page: print_policies(results, page), markdown=True)
-    row = next(line for line in lines if "no-dead-end 4" in line)
+    row = next(line for line in lines if line.startswith("| helix-published ") and "no-dead-end 4" in line)
     assert row.count("|") == 8
     assert "no-dead-end 4, oldest-finishes 4" in row
 

@@ -35,7 +35,7 @@ from stallproof.policies import Policy, policy_named
 from stallproof.properties import PROPERTIES
 from stallproof.scheduling import compute, schedule
 from stallproof.tiers import peak_pages
-from stallproof.witness import ABANDONED, Step, begin, new_step, replay, settle_copies
+from stallproof.witness import ABANDONED, Step, begin, new_step, replay, settle_copies, undo_if_failed
 
 
 class CertificationError(StallproofError):
@@ -129,6 +129,7 @@ def _move(step: Step, recorded: dict[str, Any], table: Table, bounds: Bounds, ru
         insist(drafts == 0, "drafts of more requests than are live")
         schedule(step.after, step.tiers, rules, step.limits, step.plan)
         compute(step.after, step.tiers, step.plan)
+        undo_if_failed(step)
         replay(step)
         return 0
     if move in ("arrive", "refuse"):

@@ -86,6 +86,11 @@ class CheckResult:
         """Every violated property, claimed ones first."""
         return tuple(sorted((p for p in self.properties if p.failed), key=lambda p: not p.claimed))
 
+    @property
+    def findings(self) -> tuple[PropertyResult, ...]:
+        """The failures worth telling: without what nobody claims to happen and does not."""
+        return tuple(p for p in self.failures if p.claimed or p.kind is not Kind.SOMETIMES)
+
     def as_json(self) -> dict[str, Any]:
         """Plain values for a JSON file."""
         return {

@@ -138,6 +138,7 @@ def compare(
     progress: Callable[[Progress], None] | None = None,
 ) -> Comparison:
     """Explore both policies within ``bounds`` and lay them side by side. Raises UsageError for bounds without sense."""
+    bounds = other.told_apart(one.told_apart(bounds))  # the same requests for both
     models = [LifecycleModel(policy, bounds) for policy in (one, other)]
     explored = [explore(model, max_states=max_states, threads=threads, progress=progress) for model in models]
     results = [judge(model, exploration, SENTENCES) for model, exploration in zip(models, explored, strict=True)]

@@ -23,7 +23,17 @@ from stallproof.claims import Kind
 from stallproof.errors import UsageError
 from stallproof.lifecycle import Phase
 from stallproof.limits import Limits
-from stallproof.outcomes import SAMPLE_EVERY, Checks, Counts, Refusal, Stall, Violation, stall_report
+from stallproof.outcomes import (
+    SAMPLE_EVERY,
+    AllocationFailure,
+    Checks,
+    Counts,
+    Refusal,
+    Stall,
+    Violation,
+    failure_report,
+    stall_report,
+)
 from stallproof.plan import clear
 from stallproof.policies import Policy, policy_named
 from stallproof.properties import PROPERTIES, facts
@@ -145,7 +155,8 @@ class Engine:
     def run_pass(self) -> list[int]:
         """One pass over the live requests. Returns the ids of those that finished.
 
-        Raises Stall if nothing can ever change again unless a request arrives or is cancelled.
+        Raises Stall if nothing can ever change again unless a request arrives or is cancelled, and
+        AllocationFailure, which is one, if the policy raises. The pass that failed has then changed nothing.
         """
         step, counts = self._step, self.counts
         counts.passes += 1
@@ -157,6 +168,8 @@ class Engine:
         begin(step, 1)
         try:
             schedule(step.after, step.tiers, self._policy.rules, self._limits, step.plan)
+            if step.plan.failed[0]:
+                raise AllocationFailure(self._failure())
         except Exception:  # a policy that asks for the illegal: as if there had been no pass
             begin(step, 1)
             raise
@@ -173,6 +186,13 @@ class Engine:
             self._check_properties()
         self._watch_progress()
         return self._close_up()
+
+    def _failure(self) -> str:
+        step, ids = self._step, self._ids[: self._n].tolist()
+        policy, passes = self._policy, self.counts.passes
+        return failure_report(
+            policy.name, policy.raises, passes, step.before, step.tiers_before, ids, self.chunk_tokens
+        )
 
     def _count_operations(self, decided: int) -> None:
         events = self._step.plan.event[:decided]

@@ -8,6 +8,8 @@
     |   +-- UnknownPolicy               no policy of that name
     |   +-- PoolTooSmall                no request of a workload can ever fit
     +-- IllegalTransition               (in lifecycle) an event it does not allow; nothing was changed
+    +-- Stall                           (in outcomes) the engine stalled: who waits for what, and the remedy
+    |   +-- AllocationFailure           an allocation failed, and the policy's engine raises
     +-- ReplayError            exit 2   a recorded trace does not replay: says at which step
     +-- CertificationError     exit 4   (in certifier) a counterexample is none: a defect of ours, please report it
     +-- PageError                       a plan asks the page manager for what it cannot do

@@ -7,10 +7,11 @@ The environment may, between two passes: let a request arrive, with any priority
 early, cancel any live request; it decides how many of each decode's drafts are right, and, where copies
 take time, when they are done: a request's all together, those of requests that have gone all together.
 
-The pass never looks at how much a request may still generate, and any decode may stop at any moment,
+Most policies never look at how much a request may still generate, and any decode may stop at any moment,
 so a request with a short output behaves like one with a long output that stopped: with early stop on,
 each prompt arrives with the longest output only that its bounds and the GPU allow. ``every_output``
-lets every output length arrive; the verdicts are the same, the states more.
+lets every output length arrive; the verdicts are the same, the states more. For a policy that does look
+(``reads_output_left``) every output length arrives in any case.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from stallproof.properties import NEEDS, NEEDS_COPIES, NEEDS_HOST_TIER, PROPERTI
 from stallproof.requests import ACTIVE, NOBODY, Column, Requests
 from stallproof.scheduling import compute, schedule
 from stallproof.tiers import ARRIVE, CANCEL, FINISH, GPU, HOST, abandoned, peak_pages
-from stallproof.witness import ABANDONED, Step, begin, new_step, replay, settle_copies
+from stallproof.witness import ABANDONED, Step, begin, new_step, replay, settle_copies, undo_if_failed
 
 
 class Kind(IntEnum):
@@ -141,6 +142,7 @@ def run_pass(step: Step, rules: Rules, drafts: int) -> int:
     except Exception:  # Numba catches only this one
         begin(step, 1)
         return ILLEGAL_BIT
+    undo_if_failed(step)
     replay(step)
     return facts(step)
 
@@ -280,7 +282,8 @@ class LifecycleModel:
     """A policy within bounds, as the explorer wants it. See :class:`stallproof.explorer.Model`."""
 
     def __init__(self, policy: Policy, bounds: Bounds) -> None:
-        self.policy, self.bounds = policy, bounds.checked()
+        self.policy = policy
+        self.bounds = policy.told_apart(bounds.checked())
         self.words = bounds.live + int(bounds.copies)
         self.fairness = (SYSTEM_STEP, *(FIRST_MARK + r for r in range(bounds.live + 1) if bounds.copies))
         self.claims: tuple[Claim, ...] = PROPERTIES

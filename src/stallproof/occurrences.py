@@ -7,7 +7,7 @@ happened; for an *eventually* property, whether the step leaves the sentence unf
 from __future__ import annotations
 
 from stallproof.compiled import compiled_part
-from stallproof.plan import REQUESTS, TOKENS
+from stallproof.plan import REQUESTS, SELF, TOKENS
 from stallproof.predicates import any_event
 from stallproof.requests import ACTIVE, FINISHED, NOBODY, SUSPENDED, live
 from stallproof.tiers import GPU, HOST, RECOMPUTE_PAUSE, RESUME, SUSPEND, copies_in_flight, has_lower_tier
@@ -62,7 +62,10 @@ def resumes(step: Step) -> bool:
 
 @compiled_part
 def recompute_pauses_active(step: Step) -> bool:
-    """An active request is recompute-paused."""
+    """An active request is recompute-paused, for another or for itself."""
+    for k in range(step.plan.operations[0]):
+        if step.plan.event[k] == RECOMPUTE_PAUSE and step.plan.requester[k] == SELF:
+            return True
     return _any_give_up(step, RECOMPUTE_PAUSE, ACTIVE)
 
 

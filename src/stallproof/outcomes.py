@@ -52,6 +52,10 @@ class Stall(StallproofError):
     """Nothing can change any more: the pass decides the same nothing for ever. The text says who waits for what."""
 
 
+class AllocationFailure(Stall):
+    """The policy raises: an allocation failed, and its engine has no answer to that. The text names the knobs."""
+
+
 @dataclass
 class Counts:
     """What happened since the engine started. Pages and tokens are totals over all passes."""
@@ -78,10 +82,24 @@ def stall_report(passes: int, requests: Requests, tiers: Tiers, ids: Sequence[in
     ``requests``: live rows only; ``ids``: the id of each.
     """
 
+    remedy = f"more GPU pages (now {int(tiers.capacity[GPU])}), fewer requests, or another policy."
+    headline = f"stalled at pass {passes}: no pass computes a token any more."
+    return _report(headline, requests, tiers, ids, chunk_tokens, remedy)
+
+
+def failure_report(
+    policy: str, remedy: str, passes: int, requests: Requests, tiers: Tiers, ids: Sequence[int], chunk_tokens: int
+) -> str:
+    """The same where ``policy`` raises. ``requests`` and ``tiers``: before the pass."""
+    headline = f"an allocation failed at pass {passes}, and {policy} raises: the server stops."
+    return _report(headline, requests, tiers, ids, chunk_tokens, remedy)
+
+
+def _report(headline: str, requests: Requests, tiers: Tiers, ids: Sequence[int], chunk_tokens: int, remedy: str) -> str:
     def who(r: int) -> str:
         return f"  request {ids[r]} ({Phase(int(requests.phase[r])).label})"
 
-    lines = [f"stalled at pass {passes}: no pass computes a token any more."]
+    lines = [headline]
     for r in range(min(len(ids), MOST_NAMED)):
         tokens = 1 if requests.decoding[r] else min(chunk_tokens, int(requests.tokens[r] - requests.computed[r]))
         lines.append(f"{who(r)} waits for {int(missing_pages(requests, tiers, r, tokens))} GPU pages")
@@ -91,5 +109,5 @@ def stall_report(passes: int, requests: Requests, tiers: Tiers, ids: Sequence[in
         gpu, host = int(requests.gpu_pages[r]), int(requests.host_pages[r])
         if gpu or host:
             lines.append(f"{who(r)} has {gpu} GPU and {host} host pages")
-    lines.append(f"  remedy: more GPU pages (now {int(tiers.capacity[GPU])}), fewer requests, or another policy.")
+    lines.append(f"  remedy: {remedy}")
     return "\n".join(lines)

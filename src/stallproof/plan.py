@@ -69,6 +69,7 @@ class Plan(NamedTuple):
     scheduled: Column  # int64 (rows,) tokens to compute in this pass; 0 if not scheduled
     given_up: Column  # int64 (rows,) 1 if this pass suspended or recompute-paused it
     drafts_accepted: Column  # int64 (rows,) of its drafts, how many were right; known once they are computed
+    failed: Column  # int64 (1,) 1 if the policy raises: an allocation failed, and the server stops
     left: Column  # int64 (2,) requests and tokens that this pass may still schedule
     fired: Column  # int64 (rules,) how often each Rule decided something
 
@@ -90,6 +91,7 @@ def new_plan(rows: int) -> Plan:
         scheduled=np.zeros(rows, np.int64),
         given_up=np.zeros(rows, np.int64),
         drafts_accepted=np.zeros(rows, np.int64),
+        failed=np.zeros(1, np.int64),
         left=np.zeros(2, np.int64),
         fired=np.zeros(len(Rule), np.int64),
     )
@@ -101,6 +103,7 @@ def clear(plan: Plan, limits: Limits) -> None:
     plan.operations[0] = 0
     plan.scheduled[:] = 0
     plan.given_up[:] = 0
+    plan.failed[0] = 0
     plan.left[REQUESTS] = limits.requests
     plan.left[TOKENS] = limits.tokens
 

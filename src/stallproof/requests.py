@@ -42,7 +42,7 @@ class Requests(NamedTuple):
     phase: Column  # int8, a Phase
     decoding: Column  # int8, 1 once its prefill is complete and has yielded a token
     tokens: Column  # int64 tokens known: prompt plus generated so far
-    output_left: Column  # int64 tokens it may still generate; the pass never looks at it
+    output_left: Column  # int64 tokens it may still generate; only policies that say so look at it
     computed: Column  # int64 tokens whose keys and values are in its pages
     gpu_pages: Column  # int64 pages it has on the GPU
     host_pages: Column  # int64 pages it has on the host

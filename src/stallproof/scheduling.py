@@ -3,7 +3,7 @@
 The pass walks the requests in their order, decodes first (generation phase), then prefills (context
 phase); with priorities, both phases for one priority after another. It is deterministic: it reads
 only its arguments. The policy's rules choose victims and say when to stop; the ladders around them
-are here.
+are here. A policy whose engine goes in another order decides the whole pass itself.
 """
 
 from __future__ import annotations
@@ -12,23 +12,9 @@ from stallproof.compiled import compiled_in_place
 from stallproof.limits import Limits, tokens_wanted
 from stallproof.plan import REQUESTS, SELF, TOKENS, Plan, Rule, clear, perform
 from stallproof.policies.interface import Rules
-from stallproof.requests import ACTIVE, NOBODY, RECOMPUTE_PAUSED, SUSPENDED, WAITING, Requests, live
-from stallproof.tiers import (
-    ADMIT,
-    FINISH,
-    GPU,
-    GROW,
-    MIGRATE,
-    RECOMPUTE_PAUSE,
-    RESUME,
-    SCHEDULE,
-    SUSPEND,
-    Tiers,
-    available,
-    copies_in_flight,
-    missing_pages,
-    oldest_suspension,
-)
+from stallproof.requests import ACTIVE, NOBODY, SUSPENDED, Requests, live
+from stallproof.room import COPIES_MAKE_ROOM, FITS, LACKS_PAGES, LOADS, come_back, serve
+from stallproof.tiers import FINISH, RECOMPUTE_PAUSE, SUSPEND, Tiers, copies_in_flight
 
 H1_DECODE_FITS = int(Rule.H1_DECODE_FITS)
 H2_SUSPEND = int(Rule.H2_SUSPEND_NEWEST_ACTIVE)
@@ -50,10 +36,6 @@ R10_COPIES_MAKE_ROOM, R10_LOADS = int(Rule.R10_COPIES_MAKE_ROOM), int(Rule.R10_L
 R9_NEXT_PRIORITY_WAITS, LIMIT_REACHED = int(Rule.R9_NEXT_PRIORITY_WAITS), int(Rule.LIMIT_REACHED)
 
 
-LACKS_PAGES, FITS, COPIES_MAKE_ROOM, LOADS = 0, 1, 2, 3
-"""How an attempt to schedule a request can end. LOADS: its own pages are on their way between the tiers."""
-
-
 @compiled_in_place
 def schedule(requests: Requests, tiers: Tiers, rules: Rules, limits: Limits, plan: Plan) -> None:
     """Decide one pass: change phases and page counts, and write down every decision in ``plan``.
@@ -61,12 +43,18 @@ def schedule(requests: Requests, tiers: Tiers, rules: Rules, limits: Limits, pla
     Afterwards call :func:`compute` once the scheduled tokens have been computed.
     """
     clear(plan, limits)
+    if rules.own_pass(requests, tiers, plan, limits.chunk_tokens, limits.lookahead):
+        return
     first = 0
     while first < len(requests.phase):
         end = end_of_priority(requests, first)
-        if generation_phase(requests, tiers, rules, limits, plan, first, end) == COPIES_MAKE_ROOM:  # R10
+        outcome, reached = generation_phase(requests, tiers, rules, limits, plan, first, end)
+        if outcome == COPIES_MAKE_ROOM:  # R10
             return
-        context_phase(requests, tiers, rules, limits, plan, first, end)
+        if reached < end and not rules.prefills_behind_the_end(requests, tiers, plan, reached, 0):
+            context_phase(requests, tiers, rules, limits, plan, first, reached)
+        else:
+            context_phase(requests, tiers, rules, limits, plan, first, end)
         if end < len(requests.phase) and not rules.serves_next_priority(requests, tiers, plan, end, 0):  # R9
             plan.fired[R9_NEXT_PRIORITY_WAITS] += 1
             return
@@ -85,10 +73,11 @@ def end_of_priority(requests: Requests, first: int) -> int:
 @compiled_in_place
 def generation_phase(
     requests: Requests, tiers: Tiers, rules: Rules, limits: Limits, plan: Plan, first: int, end: int
-) -> int:
+) -> tuple[int, int]:
     """H1-H5: every decode of the rows from ``first`` to an end that moves to each request it suspends.
 
-    Returns how the last attempt ended; if copies make room for it, nobody behind it may take pages (R10).
+    Returns how the last attempt ended, and the row it went up to. If copies make room for the last
+    one tried, nobody behind it may take pages (R10).
     """
     outcome = FITS
     r = first
@@ -97,7 +86,7 @@ def generation_phase(
             tokens = tokens_wanted(requests, limits, r, plan.left[TOKENS])
             if plan.left[REQUESTS] == 0 or plan.left[TOKENS] < tokens:
                 plan.fired[LIMIT_REACHED] += 1
-                return FITS
+                return FITS, r
             outcome = try_to_schedule(requests, tiers, rules, plan, r, tokens)  # H1
             if outcome == FITS:
                 plan.fired[H1_DECODE_FITS] += 1
@@ -109,12 +98,12 @@ def generation_phase(
             if outcome == LACKS_PAGES:
                 suspend_itself(requests, tiers, rules, plan, r, tokens)  # H4
                 plan.fired[H5_STOP] += 1
-                return LACKS_PAGES  # H5
+                return LACKS_PAGES, r  # H5
             if outcome == COPIES_MAKE_ROOM:
                 plan.fired[R10_COPIES_MAKE_ROOM] += 1
-                return COPIES_MAKE_ROOM  # R10
+                return COPIES_MAKE_ROOM, r  # R10
         r += 1
-    return outcome
+    return outcome, end
 
 
 @compiled_in_place
@@ -170,41 +159,13 @@ def try_to_schedule(requests: Requests, tiers: Tiers, rules: Rules, plan: Plan, 
     if requests.copying[r] > 0:  # R10
         plan.fired[R10_LOADS] += 1
         return LOADS
-    phase = requests.phase[r]
-    if phase == SUSPENDED:
+    if requests.phase[r] == SUSPENDED:
         if not rules.worth_resuming(requests, tiers, plan, r, tokens):
             return LACKS_PAGES
-        outcome = make_room(requests, tiers, plan, r, requests.host_pages[r])
+        outcome = come_back(requests, tiers, plan, r)
         if outcome != FITS:
             return outcome
-        perform(requests, tiers, plan, RESUME, r, requests.host_pages[r], SELF)
-    pages = missing_pages(requests, tiers, r, tokens)
-    outcome = make_room(requests, tiers, plan, r, pages)
-    if outcome == FITS:
-        if phase == WAITING or phase == RECOMPUTE_PAUSED:
-            perform(requests, tiers, plan, ADMIT, r, pages, SELF)
-        elif pages > 0:
-            perform(requests, tiers, plan, GROW, r, pages, SELF)
-    if requests.copying[r] > 0:
-        return LOADS
-    if outcome == FITS:
-        perform(requests, tiers, plan, SCHEDULE, r, tokens, SELF)
-    return outcome
-
-
-@compiled_in_place
-def make_room(requests: Requests, tiers: Tiers, plan: Plan, r: int, pages: int) -> int:
-    """Free ``pages`` GPU pages for ``r`` by migrating held pages, oldest suspension first; or move nothing at all.
-
-    Returns FITS, LACKS_PAGES, or COPIES_MAKE_ROOM if the pages are there once copies in flight are done.
-    """
-    if pages > available(requests, tiers, r):
-        return LACKS_PAGES
-    while tiers.free[GPU] + tiers.fenced[GPU] < pages:
-        holder = oldest_suspension(requests, r)
-        moved = min(requests.gpu_pages[holder], pages - tiers.free[GPU] - tiers.fenced[GPU])
-        perform(requests, tiers, plan, MIGRATE, holder, moved, r)
-    return FITS if tiers.free[GPU] >= pages else COPIES_MAKE_ROOM
+    return serve(requests, tiers, plan, r, tokens)
 
 
 @compiled_in_place

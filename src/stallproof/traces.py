@@ -60,7 +60,7 @@ class Moment(NamedTuple):
     """One step of a trace, and the state after it.
 
     ``number``: the request it happens to, or 0. ``abandoned``: GPU and host pages that copies of requests
-    that have gone still fence.
+    that have gone still fence. ``failed``: the policy raised, and the server stops.
     """
 
     move: Move
@@ -69,6 +69,7 @@ class Moment(NamedTuple):
     requests: tuple[RequestState, ...]
     abandoned: tuple[int, int]
     facts: int
+    failed: bool
     row: Words
 
 
@@ -141,7 +142,7 @@ def walk(model: LifecycleModel, moves: Iterable[Move]) -> Iterator[Moment]:
         pack(step.after, step.tiers, row)
         states = tuple(_state(step.after, r, number) for r, number in zip(stayed, numbers, strict=True))
         fenced = int(abandoned(step.after, step.tiers, GPU)), int(abandoned(step.after, step.tiers, HOST))
-        yield Moment(move, subject, operations, states, fenced, facts, row)
+        yield Moment(move, subject, operations, states, fenced, facts, bool(step.plan.failed[0]), row)
 
 
 def _refuse_impossible(model: LifecycleModel, row: Words, move: Move, k: int) -> None:

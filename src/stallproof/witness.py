@@ -146,6 +146,14 @@ def begin(step: Step, is_pass: int) -> None:
 
 
 @compiled_in_place
+def undo_if_failed(step: Step) -> None:
+    """A pass in which the policy raised has decided nothing; only ``failed`` of its plan is left."""
+    if step.plan.failed[0]:
+        begin(step, 1)
+        step.plan.failed[0] = 1
+
+
+@compiled_in_place
 def replay(step: Step) -> None:
     """Replay the plan of ``step`` from ``before``; fill ``legal`` and ``give_ups``.
 

@@ -87,7 +87,7 @@ def walk(serving: Serving, steps: int, seed: int) -> Serving:
 
 
 @pytest.mark.parametrize("device", ["cpu", CUDA])
-@pytest.mark.parametrize("policy", sorted(POLICIES))
+@pytest.mark.parametrize("policy", ["helix-published", "resident-first", "trtllm-v2"])
 def test_a_long_walk_takes_every_kind_of_operation(policy, device):
     """Otherwise the agreement above would say little."""
     serving = walk(Serving(POLICIES[policy], 6, 3, 2, 3, device), 1500, seed=5)

@@ -1,13 +1,41 @@
-"""The policies, by name. Each stands in a small file of its own."""
+"""The policies, by name. Each stands in a small file of its own, with its source and what is uncertain.
+
+The Murphi text in ``spec/`` describes ``resident-first`` and ``helix-published`` alone. The others model
+what engines do; whatever is found in one is a finding about our reading of it.
+"""
 
 from __future__ import annotations
 
 from stallproof.errors import UnknownPolicy
+from stallproof.policies.helix_disaggregated import HELIX_DISAGGREGATED
 from stallproof.policies.helix_published import HELIX_PUBLISHED
 from stallproof.policies.interface import Policy, Rules, decision, victim
+from stallproof.policies.lightllm_pause import LIGHTLLM_PAUSE
 from stallproof.policies.resident_first import RESIDENT_FIRST
+from stallproof.policies.sglang_retract import SGLANG_RETRACT
+from stallproof.policies.swap_first import SWAP_FIRST
+from stallproof.policies.trtllm_max_utilization import TRTLLM_MAX_UTILIZATION
+from stallproof.policies.trtllm_no_evict import TRTLLM_NO_EVICT
+from stallproof.policies.trtllm_v2 import TRTLLM_V2
+from stallproof.policies.vllm_fcfs import VLLM_FCFS
+from stallproof.policies.vllm_priority import VLLM_PRIORITY
 
-POLICIES: dict[str, Policy] = {policy.name: policy for policy in (RESIDENT_FIRST, HELIX_PUBLISHED)}
+POLICIES: dict[str, Policy] = {
+    policy.name: policy
+    for policy in (
+        RESIDENT_FIRST,
+        HELIX_PUBLISHED,
+        HELIX_DISAGGREGATED,
+        TRTLLM_V2,
+        TRTLLM_MAX_UTILIZATION,
+        TRTLLM_NO_EVICT,
+        VLLM_FCFS,
+        VLLM_PRIORITY,
+        SGLANG_RETRACT,
+        LIGHTLLM_PAUSE,
+        SWAP_FIRST,
+    )
+}
 
 
 def policy_named(name: str) -> Policy:

@@ -1,9 +1,9 @@
 """What a policy is: a set of small rules that the pass asks, and the claims it makes.
 
 Every rule gets the same arguments: the request table, the tiers, the plan so far, the row of the
-*requester* (the request whose pages do not fit) and the tokens it wants to compute. A rule reads
-them and changes nothing. A :func:`victim` rule answers with a row, or NOBODY; a :func:`decision`
-rule answers yes or no.
+*requester* (the request whose pages do not fit) and the tokens it wants to compute. A rule reads them and
+changes nothing, but for a :func:`whole_pass`. A :func:`victim` rule answers with a row, or NOBODY; a
+:func:`decision` rule answers yes or no.
 
 A rule is compiled on its own and called through its address, so that another policy needs no new
 compilation of the pass or the explorer.
@@ -22,9 +22,10 @@ from numba.core import cgutils
 from numba.experimental.function_type import FunctionModel
 from numba.extending import NativeValue, register_model, typeof_impl, unbox
 
+from stallproof.bounds import Bounds
 from stallproof.compiled import INTERPRETED, compiled_rule
 from stallproof.plan import Plan, new_plan
-from stallproof.requests import Requests, new_requests
+from stallproof.requests import NOBODY, Requests, new_requests
 from stallproof.tiers import Tiers, new_tiers
 
 VictimRule = Callable[[Requests, Tiers, Plan, int, int], int]
@@ -101,8 +102,29 @@ def decision(function: DecisionRule) -> DecisionRule:
     return function if INTERPRETED else _CompiledRule(function, _DECISION)
 
 
+@decision
+def yes(requests: Requests, tiers: Tiers, plan: Plan, requester: int, tokens: int) -> bool:
+    """Always."""
+    return True
+
+
+@decision
+def no(requests: Requests, tiers: Tiers, plan: Plan, requester: int, tokens: int) -> bool:
+    """Never."""
+    return False
+
+
+@victim
+def nobody(requests: Requests, tiers: Tiers, plan: Plan, requester: int, tokens: int) -> int:
+    """No victim."""
+    return NOBODY
+
+
 class Rules(NamedTuple):
-    """The questions a pass asks, in the order of ``rules.md``. The requester is as in the module's text."""
+    """The questions a pass asks, in the order of ``rules.md``. The requester is as in the module's text.
+
+    ``prefills_behind_the_end`` gets the row at which the generation phase ended in place of a requester.
+    """
 
     worth_resuming: DecisionRule  # H1: may this suspended request take its pages back now?
     worth_giving_up: DecisionRule  # R7: is anybody at all to be given up for the requester?
@@ -114,6 +136,44 @@ class Rules(NamedTuple):
     lets_nobody_pass: DecisionRule  # R4: does the context phase end at this blocked request?
     waits_for_copies: DecisionRule  # R10: does a decode that found no way wait for copies in flight?
     serves_next_priority: DecisionRule  # R9: does the pass go on to the priority that starts with this request?
+    prefills_behind_the_end: DecisionRule = yes  # does the context phase go on behind the generation phase's end?
+    own_pass: DecisionRule = no  # has the policy decided the whole pass itself? See :func:`whole_pass`
+
+
+def whole_pass(rule: DecisionRule) -> Rules:
+    """Rules of a policy whose engine goes in another order than the ladders: ``rule`` decides the whole pass.
+
+    It gets the chunk's tokens and the lookahead in place of requester and tokens. It alone may change things,
+    through :mod:`stallproof.room` and ``perform``, and answers yes. Where its engine raises because an allocation
+    failed it sets ``plan.failed``; the pass then counts as one that decided nothing. Nothing else is asked.
+    """
+    return Rules(
+        worth_resuming=no,
+        worth_giving_up=no,
+        victim_to_suspend=nobody,
+        victim_to_pause_for_decode=nobody,
+        suspends_itself=no,
+        victim_to_pause_for_prefill=nobody,
+        keeps_freed_pages=no,
+        lets_nobody_pass=no,
+        waits_for_copies=no,
+        serves_next_priority=no,
+        own_pass=rule,
+    )
+
+
+NEVER_SUSPENDS = frozenset(
+    {
+        "sometimes-suspends",
+        "sometimes-resumes",
+        "sometimes-recompute-pauses-suspended",
+        "sometimes-host-full",
+        "sometimes-copies-make-room",
+        "sometimes-loads",
+        "sometimes-gone-while-copying",
+    }
+)
+"""Claims that an engine which never uses a tier below the GPU does not make."""
 
 
 @dataclass(frozen=True)
@@ -121,26 +181,27 @@ class Policy:
     """A named set of rules.
 
     Every property is checked. A policy claims them all but those in ``unclaimed``; only a claimed
-    one that fails makes the verdict `violated`.
+    one that fails makes the verdict `violated`. ``raises``: what to do when the policy raises, for one that does.
+    ``reads_output_left``: its rules look at how much a request may still generate, as an engine knows it from
+    the request's limit; requests then arrive with every output length.
     """
 
     name: str
     summary: str
     rules: Rules
     unclaimed: frozenset[str] = frozenset()
+    raises: str = ""
+    reads_output_left: bool = False
 
     def changed(self, name: str, summary: str, **rules: Any) -> Policy:
         """This policy with some rules replaced, under a new name."""
         return replace(self, name=name, summary=summary, rules=self.rules._replace(**rules))
 
+    @property
+    def decides_whole_passes(self) -> bool:
+        """The ladders are not asked."""
+        return self.rules.own_pass is not no
 
-@decision
-def yes(requests: Requests, tiers: Tiers, plan: Plan, requester: int, tokens: int) -> bool:
-    """Always."""
-    return True
-
-
-@decision
-def no(requests: Requests, tiers: Tiers, plan: Plan, requester: int, tokens: int) -> bool:
-    """Never."""
-    return False
+    def told_apart(self, bounds: Bounds) -> Bounds:
+        """The bounds with every output length, if the policy can tell requests apart by it."""
+        return bounds._replace(every_output=bounds.every_output or self.reads_output_left)

@@ -230,7 +230,7 @@ def policy_row(result: CheckResult, separator: str) -> tuple[str | Text, ...]:
     """One policy in one row; every claim not named holds."""
     cases = {case.name: case for case in result.worst_cases}
     fails = []
-    for failure in result.failures:
+    for failure in result.findings:
         length = "" if failure.trace_length is None else f" {failure.trace_length}"
         fails.append(f"{failure.name}{length}" if failure.claimed else f"({failure.name}{length})")
     return (

@@ -62,6 +62,8 @@ def describe(moment: Moment) -> str:
         return f"the copies of {name(moment.number)} are done"
     if move.kind is MoveKind.SETTLE_ABANDONED:
         return "the copies of requests that have gone are done"
+    if moment.failed:
+        return "pass: an allocation fails, and the policy raises: the server stops"
     drafts = " (some drafts are right)" if move.drafts else ""
     return f"pass{drafts}: " + ("; ".join(_operations(moment.operations)) or "nothing happens")
 
@@ -82,7 +84,8 @@ def _operations(operations: tuple[Operation, ...]) -> Iterator[str]:
         elif o.event is Event.RESUME:
             yield f"{who} resumes" + (f" ({count(o.amount, 'page')} back from the host)" if o.amount else "")
         elif o.event is Event.RECOMPUTE_PAUSE:
-            yield f"{who} is recompute-paused for {whom} and loses {count(o.lost_tokens, 'computed token')}"
+            paused = f"is recompute-paused for {whom}" if o.requester else "recompute-pauses itself"
+            yield f"{who} {paused} and loses {count(o.lost_tokens, 'computed token')}"
         elif o.event is Event.FINISH:
             yield f"{who} finishes"
 

@@ -80,20 +80,20 @@ def print_check(result: CheckResult, console: Console, timelines: bool = True, c
     if left_out:
         console.print(Text(f"Say nothing within these bounds: {', '.join(left_out)}.", style="dim"))
     never = [rule for rule, times in result.coverage.items() if times == 0 and _can_fire(rule, result.bounds)]
-    if never:
+    if never and not result.policy.decides_whole_passes:  # else the ladders are not asked
         console.print(Text(f"Rules that never fired: {', '.join(never)}.", style="yellow"))
     if result.worst_cases:
         console.print(Text(worst_case_line(result)))
     if timelines:
-        for failures in _by_trace(result.failures):
+        for failures in _by_trace(result.findings):
             console.print()
             print_timeline([failure.trace for failure in failures if failure.trace is not None], console)
-        for failure in result.failures:
+        for failure in result.findings:
             if failure.trace is None:
                 console.print(Text(never_happened(failure), style="yellow"))
         if certified:
             console.print(Text(f"Replayed and certified by the plain-Python checker: {count(certified, 'trace')}."))
-        if result.failures:
+        if result.findings:
             console.print()
     console.print(verdict_line(result))
 
