@@ -43,10 +43,11 @@ const
   COPY_FENCE:                       65536;
   RESUME_COMPLETE:                  131072;
   TERMINAL_RELEASES_ONCE:           262144;
-  NO_DEAD_END:                      524288;
-  NO_LIVELOCK:                      1048576;
-  OLDEST_FINISHES:                  2097152;
-  HOST_FULL_HAS_A_WAY_OUT:          4194304;
+  LIMITS_KEPT:                      524288;
+  NO_DEAD_END:                      1048576;
+  NO_LIVELOCK:                      2097152;
+  OLDEST_FINISHES:                  4194304;
+  HOST_FULL_HAS_A_WAY_OUT:          8388608;
 
   RESIDENT_FIRST:  0;
   HELIX_PUBLISHED: 1;
@@ -656,6 +657,7 @@ begin
   for r: row do known[r] := requests[r].tokens + requests[r].output_left; end;
   schedule();
   nobody_scheduled := forall r: row do scheduled[r] = 0 end;
+  assert !claimed(LIMITS_KEPT) | (requests_left() >= 0 & tokens_left() >= 0) "limits-kept";
   assert !claimed(COPY_FENCE) | (fenced_gpu() >= fenced_on_gpu & fenced_host() >= fenced_on_host) "copy-fence";
   assert !claimed(NO_PRIORITY_INVERSION) | !(exists r: row do exists other: row do live(r) & scheduled[r] = 0
     & requests[r].copying = 0

@@ -23,7 +23,7 @@ def random_step(seed: int) -> Step:
     """A step in which every number a predicate may read is small and random, sane more often than not."""
     rng = random.Random(seed)
     rows, gpu, host, page_tokens = rng.randint(1, 4), rng.randint(1, 8), rng.choice((0, 2, 3)), rng.randint(1, 2)
-    limits = Limits(2, rng.choice((0, 0, 1)))
+    limits = Limits(2, rng.choice((0, 0, 1)), rng.choice((1, 9, 9)))
     step = new_step(rows, gpu, host, page_tokens, limits, rng.random() < 0.3)
     for requests, tiers in ((step.before, step.tiers_before), (step.after, step.tiers)):
         tiers.fenced[:] = rng.choice((0, 0, 0, 1)), rng.choice((0, 0, 0, 1))

@@ -91,11 +91,50 @@ def test_check_bound_reached_with_exit_code_3(capsys):
 
 def test_check_without_a_claim_that_never_happens(capsys):
     """Nobody is ever short of pages here, so each sometimes-claim fails until it is left out."""
-    bounds = ("--gpu-pages", "2", "--host-pages", "1", "--max-prompt", "1", "--max-output", "1", "--threads", "1")
+    bounds = ("--live", "2", "--gpu-pages", "1", "--page-tokens", "2", "--max-prompt", "1", "--threads", "1")
     assert run(capsys, "check", *bounds)[0] == 1
     sometimes = [claim.name for claim in PROPERTIES if claim.kind is Kind.SOMETIMES]
     unclaimed = [word for name in sometimes for word in ("--unclaimed", name)]
     assert run(capsys, "check", *bounds, *unclaimed)[0] == 0
+
+
+def test_check_refuses_one_file_for_two_things_and_a_trace_on_standard_output(capsys, tmp_path):
+    target = str(tmp_path / "both")
+    code, _, err = run(capsys, "check", "--json", target, "--trace", target)
+    assert (code, err) == (
+        2,
+        "stallproof: error: --json, --trace: both would be written to one file. Give two names.\n",
+    )
+    assert not list(tmp_path.iterdir())
+    assert run(capsys, "check", "--trace", "-")[0] == 2
+
+
+def test_check_refuses_more_outcomes_of_drafts_than_a_pass_can_have(capsys):
+    code, _, err = run(capsys, "check", "--live", "12", "--lookahead", "3", "--max-states", "50")
+    assert code == 2
+    assert err.startswith("stallproof: error: --lookahead, --live: 12 live requests with 3 drafts each")
+
+
+def test_a_command_without_standard_output_ends_with_exit_code_2(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", None)
+    assert main(["policies"]) == 2
+
+
+def test_compare_writes_json_to_both_places(capsys, tmp_path):
+    bounds = ("--live", "2", "--gpu-pages", "2", "--host-pages", "0", "--max-prompt", "1", "--threads", "1")
+    target = tmp_path / "json"
+    _, out, _ = run(
+        capsys, "compare", "resident-first", "helix-published", *bounds, "--format", "json", "--json", str(target)
+    )
+    assert json.loads(out) == json.loads(target.read_text())
+
+
+def test_drive_refuses_to_measure_a_workload_that_would_take_hours(capsys, tmp_path):
+    trace = tmp_path / "trace.jsonl"
+    trace.write_text('{"timestamp": 0, "input_length": 10, "output_length": 2147483647}\n')
+    code, _, err = run(capsys, "drive", "--device", "cpu", str(trace))
+    assert code == 2
+    assert "--gpu-pages: the outputs of" in err
 
 
 def test_check_takes_every_bound_from_its_option(capsys):

@@ -496,3 +496,51 @@ def test_no_line_of_a_stall_is_about_more_than_five_requests():
     report = str(stalled(engine))
     assert report.count("waits for") <= 5
     assert len(report.splitlines()) <= 13
+
+
+def test_a_page_manager_of_other_sizes_or_in_use_is_refused():
+    from stallproof.pages import PageManager
+
+    sizes = {"gpu_pages": 8, "host_pages": 1, "page_tokens": 2}
+    for other in ((4, 1, 2), (8, 2, 2), (8, 1, 1)):
+        with pytest.raises(UsageError, match="Make both with the same sizes"):
+            Engine(**sizes, pages=PageManager(*other, device="cpu"))
+    pages = PageManager(8, 1, 2, device="cpu")
+    engine = Engine(**sizes, pages=pages)
+    engine.submit(2, 2)
+    engine.run_pass()
+    with pytest.raises(UsageError, match="serves somebody already"):
+        Engine(**sizes, pages=pages)
+
+
+def broken(*_):
+    raise RuntimeError("the device is gone")
+
+
+def test_an_engine_that_stopped_in_the_middle_of_a_pass_says_so_and_does_no_more(monkeypatch):
+    from stallproof.pages import PageManager
+
+    pages = PageManager(4, 0, 1, device="cpu")
+    engine = Engine(gpu_pages=4, page_tokens=1, pages=pages)
+    engine.submit(2, 2)
+    monkeypatch.setattr(pages, "carry_out", broken)
+    with pytest.raises(RuntimeError, match="the device is gone"):
+        engine.run_pass()
+    for call in (engine.run_pass, lambda: engine.submit(1, 1), lambda: engine.cancel(0)):
+        with pytest.raises(UsageError, match=r"in the middle of a pass \(the device is gone\).*Make a new engine"):
+            call()
+
+
+def test_a_check_that_raises_leaves_no_finished_request_behind(monkeypatch):
+    engine = Engine(gpu_pages=4, page_tokens=1, chunk_tokens=4)
+    engine.submit(1, 1)
+    monkeypatch.setattr(engine, "_check_properties", broken)
+    with pytest.raises(RuntimeError, match="the device is gone"):
+        engine.run_pass()
+    assert engine.live == 0
+
+
+@pytest.mark.parametrize("lengths", [(1.5, 1), (True, 1), ("3", 1), (None, 1), (1, 0)])
+def test_a_length_that_is_no_number_of_tokens_is_refused(lengths):
+    with pytest.raises(UsageError, match="Each must be from 1"):
+        Engine().submit(*lengths)

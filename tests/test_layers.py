@@ -13,7 +13,7 @@ SOURCE = Path(__file__).resolve().parent.parent / "src" / "stallproof"
 MOST_LINES = 350
 
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "claims", "compiled", "bounds"),
+    ("errors", "claims", "compiled", "bounds", "files"),
     ("lifecycle",),
     ("requests", "tiers", "limits"),
     ("plan", "candidates", "room", "policies"),
@@ -29,6 +29,7 @@ LAYER = {name: number for number, names in enumerate(LAYERS) for name in names}
 
 WITHIN_A_LAYER = {
     ("bounds", "errors"),
+    ("files", "errors"),
     ("tiers", "requests"),
     ("limits", "requests"),
     ("policies", "plan"),

@@ -14,7 +14,7 @@ from stallproof.lifecycle import Phase
 from stallproof.model import Kind, LifecycleModel, Move
 from stallproof.policies import policy_named
 from stallproof.properties import PROPERTIES
-from stallproof.traces import trace_of, walk
+from stallproof.traces import as_json, trace_of, walk
 
 BOUNDS = Bounds(gpu_pages=4, host_pages=0)
 PASS = Move(Kind.PASS)
@@ -352,3 +352,20 @@ def test_a_last_step_that_breaks_nothing_is_no_counterexample(dead_end):
     model = LifecycleModel(dead_end.policy, dead_end.bounds)
     with pytest.raises(ReplayError, match="the last step does not make page-conservation false"):
         trace_of(model, CLAIMS["page-conservation"], dead_end.moves, None)
+
+
+def test_a_sometimes_property_cannot_be_shown_false(saved, tmp_path):
+    saved["property"], saved["loop_start"] = "sometimes-suspends", None
+    assert "no trace can show that it does not" in str(refusal(saved, tmp_path))
+
+
+def test_a_property_of_single_steps_has_no_loop(tmp_path):
+    bounds = Bounds(live=3, gpu_pages=3, host_pages=1, chunk_tokens=1, max_prompt=1, max_output=2)
+    [failure] = [p for p in check("helix-published", bounds).properties if p.name == "victim-makes-room"]
+    saved = as_json(failure.trace) | {"loop_start": 0}
+    assert "the trace names a loop" in str(refusal(saved, tmp_path))
+
+
+def test_a_number_written_as_a_fraction_is_not_that_number(saved, tmp_path):
+    saved["steps"][0]["after"][0]["tokens"] = 3.0
+    assert isinstance(refusal(saved, tmp_path), ReplayError)

@@ -14,7 +14,9 @@ from stallproof.policies import policy_named
 from stallproof.report.verdicts import bounds_in_words, never_happened, print_check, verdict_line
 
 DEAD_END = Bounds(gpu_pages=4, host_pages=0)
-IDLE = Bounds(live=3, gpu_pages=2, host_pages=1, max_prompt=1, max_output=1)  # nobody is ever short of pages
+IDLE = Bounds(live=2, gpu_pages=1, host_pages=1, page_tokens=2, chunk_tokens=1, max_prompt=1, max_output=2)
+"""Who has the one page is served to the end: nobody is ever given up."""
+ONE_TOKEN = Bounds(live=3, gpu_pages=2, host_pages=1, max_prompt=1, max_output=1)
 
 
 def printed(result, **options) -> list[str]:
@@ -113,7 +115,9 @@ def test_what_never_happens_comes_with_a_remedy():
 
 
 def test_rules_that_never_fired_are_named():
-    line = next(line for line in printed(check(bounds=IDLE, threads=1)) if line.startswith("Rules that never fired: "))
+    line = next(
+        line for line in printed(check(bounds=ONE_TOKEN, threads=1)) if line.startswith("Rules that never fired: ")
+    )
     assert "H1 decode fits" in line  # nobody ever decodes: one token, and done
     assert "chunk fits" not in line
 

@@ -15,6 +15,9 @@ MOST_PRIORITIES = 4
 MOST_LIVE_WITH_COPIES = 6
 """The most live requests of a model in which copies take time."""
 
+MOST_DRAFT_OUTCOMES = 2**12
+"""The most ways in which the drafts of one pass may turn out."""
+
 MOST_SIZE = 2**31 - 1
 """The largest size or length outside the explorer: sums and products of a few of these are exact in an int64."""
 
@@ -58,6 +61,12 @@ class Bounds(NamedTuple):
                 raise UsageError(
                     f"{value} is out of range", f"--{name.replace('_', '-')}", f"Give a number from {least} to {most}."
                 )
+        if (self.lookahead + 1) ** self.live > MOST_DRAFT_OUTCOMES:
+            raise UsageError(
+                f"{self.live} live requests with {self.lookahead} drafts each make too many outcomes of one pass",
+                "--lookahead, --live",
+                "Give fewer of either.",
+            )
         if 0 < self.pass_tokens <= self.lookahead:
             raise UsageError(
                 f"a pass of {self.pass_tokens} tokens has no room for a decode with {self.lookahead} drafts",

@@ -26,7 +26,7 @@ from typing import Any
 from stallproof.bounds import Bounds
 from stallproof.claims import Claim, Kind
 from stallproof.compiled import INTERPRETED
-from stallproof.errors import EXIT_HOLDS, EXIT_OUR_FAULT, EXIT_VIOLATED, StallproofError
+from stallproof.errors import EXIT_HOLDS, EXIT_OUR_FAULT, EXIT_USAGE, EXIT_VIOLATED, StallproofError
 from stallproof.lifecycle import Event, Phase
 from stallproof.limits import UNLIMITED, Limits
 from stallproof.plain_states import Table, lay_out, misplaced_pages, read_back
@@ -190,6 +190,8 @@ def _judge(claim: Claim, states: list[Table], breaks: list[bool], passes: list[b
     if claim.kind is Kind.ALWAYS:
         if not breaks[-1]:
             raise CertificationError(f"the last step does not make {claim.name} false")
+        if loop_start is not None:
+            raise CertificationError(f"{claim.name} fails in one step, and the trace names a loop")
         return 0
     if loop_start is None or not 0 <= loop_start < len(breaks):
         raise CertificationError(f"{claim.name} fails only for ever, and the trace names no loop")
@@ -236,13 +238,16 @@ def certify_all(traces: Sequence[dict[str, Any]], module: str = "stallproof.cert
 
 def main(arguments: Sequence[str], certify: Callable[[dict[str, Any]], Certificate] = certify) -> int:
     """Certify the traces of a file or of standard input; print the certificates as JSON."""
-    text = Path(arguments[0]).read_text(encoding="utf-8") if arguments else sys.stdin.read()
-    read = json.loads(text)
     try:
+        text = Path(arguments[0]).read_text(encoding="utf-8") if arguments else sys.stdin.read()
+        read = json.loads(text)
         certificates = [certify(trace) for trace in (read if isinstance(read, list) else [read])]
     except StallproofError as error:
         print(error, file=sys.stderr)
         return EXIT_VIOLATED
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        print(f"no trace that can be read: {error!r}", file=sys.stderr)
+        return EXIT_USAGE
     print(json.dumps([asdict(certificate) for certificate in certificates]))
     return EXIT_HOLDS
 

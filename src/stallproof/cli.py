@@ -132,10 +132,12 @@ def _drive(verb: argparse.ArgumentParser) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command. Returns its exit code."""
+    if sys.stdout is None or sys.stderr is None:
+        return EXIT_USAGE  # there is nowhere to say why
     options = parser().parse_args(arguments)
-    from stallproof import commands
-
     try:
+        from stallproof import commands
+
         return int(getattr(commands, options.verb)(options))
     except StallproofError as error:
         print(f"stallproof: error: {error}", file=sys.stderr)
@@ -145,6 +147,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_USAGE
+    except MemoryError:
+        print("stallproof: error: out of memory. Take smaller bounds, or --max-states.", file=sys.stderr)
         return EXIT_USAGE
     except OSError as error:
         place = f"{Path(str(error.filename)).name}: " if error.filename else ""

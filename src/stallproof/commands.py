@@ -28,6 +28,10 @@ def check(options: argparse.Namespace) -> int:
     """Explore a policy exhaustively within bounds."""
     require_writable(options.json, "--json")
     require_writable(options.trace, "--trace")
+    if options.trace == "-":
+        raise UsageError("a trace goes to a file", "--trace", "Give a file's name.")
+    if options.trace is not None and options.json is not None and Path(options.trace) == Path(options.json):
+        raise UsageError("both would be written to one file", "--json, --trace", "Give two names.")
     bounds = _bounds(options)
     for option, value in (("--max-states", options.max_states), ("--threads", options.threads)):
         if value is not None and value < 1:
@@ -262,7 +266,9 @@ def compare(options: argparse.Namespace) -> int:
         recount_all([case.as_json() for side in comparison.sides for case in side.worst_cases])
     page = page_for(console_for("-" if options.format == "json" else options.json), options.format == "markdown")
     print_comparison(comparison, page)
-    write_json(comparison.as_json(), "-" if options.format == "json" else options.json)
+    if options.format == "json":
+        write_json(comparison.as_json(), "-")
+    write_json(comparison.as_json(), None if options.format == "json" and options.json == "-" else options.json)
     return comparison.exit_code
 
 

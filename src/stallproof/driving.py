@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from stallproof.engine import Engine
-from stallproof.errors import EXIT_HOLDS, EXIT_VIOLATED, PoolTooSmall
+from stallproof.errors import EXIT_HOLDS, EXIT_VIOLATED, PoolTooSmall, UsageError
 from stallproof.outcomes import Checks, Refusal, Violation
 from stallproof.policies import Policy
 from stallproof.tiers import peak_pages
@@ -77,6 +77,10 @@ class DriveResult:
             "violated": None if unchecked else sorted({violation.property for violation in self.engine.violations}),
             "seconds": round(self.seconds, 3),
         }
+
+
+MOST_TOKENS_MEASURED = 50_000_000
+"""Output tokens of a workload whose peak demand is measured by running it."""
 
 
 def largest_peak(workload: Workload, page_tokens: int) -> int:
@@ -167,6 +171,13 @@ def _refuse_hopeless_pool(workload: Workload, gpu_pages: int, page_tokens: int) 
 
 def peak_demand(workload: Workload, *, page_tokens: int, chunk_tokens: int, burst: bool, pass_seconds: float) -> int:
     """The most GPU pages in use at once if pages never run out: the workload driven over an unlimited pool."""
+    if int(workload.output_tokens.sum()) > MOST_TOKENS_MEASURED:
+        raise UsageError(
+            f"the outputs of '{workload.name}' add up to {int(workload.output_tokens.sum()):,} tokens: measuring "
+            "their peak demand would take hours",
+            "--gpu-pages",
+            "Give the number of pages, or fewer requests with --limit.",
+        )
     unlimited = sum(
         peak_pages(int(p), int(o), page_tokens)
         for p, o in zip(workload.prompt_tokens, workload.output_tokens, strict=True)

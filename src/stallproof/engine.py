@@ -96,10 +96,32 @@ class Engine:
         self._step = _rows(self._whole, 0)
         self._seen_since_progress: set[bytes] = set()
         self._content = None
+        self._broken = ""
         if self.pages is not None:
+            self._require_pages_that_fit(self.pages)
             from stallproof.pages import ContentCheck
 
             self._content = ContentCheck(self.pages)
+
+    def _require_pages_that_fit(self, pages: PageManager) -> None:
+        """Raises UsageError if the manager has other sizes than the engine, or serves somebody already."""
+        has = (pages.gpu.pages, pages.host.pages, pages.page_tokens)
+        if has != (self.gpu_pages, self.host_pages, self.page_tokens):
+            raise UsageError(
+                f"the page manager has {has[0]} GPU and {has[1]} host pages of {has[2]} tokens, the engine "
+                f"{self.gpu_pages} and {self.host_pages} of {self.page_tokens}",
+                "pages",
+                "Make both with the same sizes.",
+            )
+        if pages.gpu.free < has[0] or pages.host.free < has[1]:
+            raise UsageError("the page manager serves somebody already", "pages", "Give each engine one of its own.")
+
+    def _require_whole(self) -> None:
+        if self._broken:
+            raise UsageError(
+                f"the engine stopped in the middle of a pass ({self._broken}): its counts and pages no longer agree",
+                remedy="Make a new engine, with a new page manager.",
+            )
 
     # -- requests -----------------------------------------------------------------------------------
 
@@ -115,9 +137,10 @@ class Engine:
 
     def submit(self, prompt_tokens: int, output_tokens: int) -> int | Refusal:
         """A request arrives behind all others. Returns its id, or why it is refused. Lengths are at least 1."""
-        if not (1 <= prompt_tokens <= MOST_SIZE and 1 <= output_tokens <= MOST_SIZE):
+        self._require_whole()
+        if not (_is_length(prompt_tokens) and _is_length(output_tokens)):
             raise UsageError(
-                f"a request of {prompt_tokens} prompt and {output_tokens} output tokens",
+                f"a request of {prompt_tokens!r} prompt and {output_tokens!r} output tokens",
                 remedy=f"Each must be from 1 to {MOST_SIZE}.",
             )
         peak = peak_pages(prompt_tokens, output_tokens, self.page_tokens)
@@ -138,6 +161,7 @@ class Engine:
 
     def cancel(self, request: int) -> None:
         """Cancel a live request and release everything it has. Raises UsageError if it is not live."""
+        self._require_whole()
         rows = np.flatnonzero(self._ids[: self._n] == request)
         if not len(rows):
             raise UsageError(f"request {request} is not live", remedy="It may have finished.")
@@ -158,6 +182,7 @@ class Engine:
         Raises Stall if nothing can ever change again unless a request arrives or is cancelled, and
         AllocationFailure, which is one, if the policy raises. The pass that failed has then changed nothing.
         """
+        self._require_whole()
         step, counts = self._step, self.counts
         counts.passes += 1
         if self._n == 0:
@@ -176,16 +201,23 @@ class Engine:
         decided = int(step.plan.operations[0])
         counts.peak_gpu_pages = max(counts.peak_gpu_pages, self.gpu_pages - int(step.tiers.free[GPU]))
         self._count_operations(decided)
-        if self.pages is not None:
-            self.pages.carry_out(step.plan, self._ids[: self._n], 0, decided)
-            self._forward(checked)
-        counts.tokens += int(compute(step.after, step.tiers, step.plan))
-        if self.pages is not None:
-            self.pages.carry_out(step.plan, self._ids[: self._n], decided)
-        if checked:
-            self._check_properties()
-        self._watch_progress()
-        return self._close_up()
+        try:
+            if self.pages is not None:
+                self.pages.carry_out(step.plan, self._ids[: self._n], 0, decided)
+                self._forward(checked)
+            counts.tokens += int(compute(step.after, step.tiers, step.plan))
+            if self.pages is not None:
+                self.pages.carry_out(step.plan, self._ids[: self._n], decided)
+        except Exception as error:
+            self._broken = str(error)
+            raise
+        try:
+            if checked:
+                self._check_properties()
+            self._watch_progress()
+        finally:
+            left = self._close_up()
+        return left
 
     def _failure(self) -> str:
         step, ids = self._step, self._ids[: self._n].tolist()
@@ -284,6 +316,10 @@ class Engine:
         self._whole = larger
         self._ids = np.concatenate([self._ids, np.zeros_like(self._ids)])
         self._generations = np.concatenate([self._generations, np.zeros_like(self._generations)])
+
+
+def _is_length(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and 1 <= int(value) <= MOST_SIZE
 
 
 def _rows(step: Step, n: int) -> Step:

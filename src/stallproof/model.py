@@ -30,7 +30,7 @@ from stallproof.limits import UNLIMITED, Limits
 from stallproof.packing import Words, number_live, pack, unpack
 from stallproof.plan import SELF, perform
 from stallproof.policies.interface import Policy, Rules
-from stallproof.properties import NEEDS, NEEDS_COPIES, NEEDS_HOST_TIER, PROPERTIES, facts
+from stallproof.properties import HAPPENS_WITHOUT_PRESSURE, NEEDS, NEEDS_COPIES, NEEDS_HOST_TIER, PROPERTIES, facts
 from stallproof.requests import ACTIVE, NOBODY, Column, Requests
 from stallproof.scheduling import compute, schedule
 from stallproof.tiers import ARRIVE, CANCEL, FINISH, GPU, HOST, abandoned, peak_pages
@@ -300,9 +300,9 @@ class LifecycleModel:
         When a page migrates the GPU is full, so the host never holds more than the demand beyond the GPU.
         """
         b = self.bounds
-        if claim.name in NEEDS:
-            return NEEDS[claim.name](b)
-        if claim.kind is not ClaimKind.SOMETIMES:
+        if claim.name in NEEDS and not NEEDS[claim.name](b):
+            return False
+        if claim.kind is not ClaimKind.SOMETIMES or claim.name in HAPPENS_WITHOUT_PRESSURE:
             return True
         if b.pass_requests + b.pass_tokens > 0:
             return False
@@ -310,7 +310,7 @@ class LifecycleModel:
         beyond_gpu = b.live * peak - b.gpu_pages
         if claim.name in NEEDS_COPIES and not b.copies:
             return False
-        if beyond_gpu <= 0 or (claim.name in NEEDS_HOST_TIER and b.host_pages == 0):
+        if beyond_gpu <= 0 or (claim.name in NEEDS_HOST_TIER and (b.host_pages == 0 or b.max_output == 1)):
             return False
         return claim.name != "sometimes-host-full" or b.host_pages <= beyond_gpu
 

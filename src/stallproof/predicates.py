@@ -252,6 +252,16 @@ def resume_complete(step: Step) -> bool:
 
 
 @compiled_part
+def limits_kept(step: Step) -> bool:
+    """A pass schedules at most as many requests, and as many tokens, as it may."""
+    requests, tokens = 0, 0
+    for r in range(len(step.plan.scheduled)):
+        requests += int(step.plan.scheduled[r] > 0)
+        tokens += step.plan.scheduled[r]
+    return requests <= step.limits.requests and tokens <= step.limits.tokens
+
+
+@compiled_part
 def terminal_releases_once(step: Step) -> bool:
     """Whoever finishes or is cancelled does so once, and has no page of any tier left."""
     for r in range(len(step.after.phase)):

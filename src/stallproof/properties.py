@@ -43,6 +43,7 @@ PROPERTIES: tuple[Claim, ...] = (
     _claim(Kind.ALWAYS, "copy-fence", p.copy_fence),
     _claim(Kind.ALWAYS, "resume-complete", p.resume_complete),
     _claim(Kind.ALWAYS, "terminal-releases-once", p.terminal_releases_once),
+    _claim(Kind.ALWAYS, "limits-kept", p.limits_kept),
     _claim(Kind.EVENTUALLY, "no-dead-end", o.stays_dead, "A pass over live requests always decides something."),
     _claim(Kind.EVENTUALLY, "no-livelock", o.spins, "Busy passes never go round in circles without computing a token."),
     _claim(Kind.EVENTUALLY, "oldest-finishes", o.oldest_stays, OLDEST_FINISHES),
@@ -65,14 +66,20 @@ PROPERTIES: tuple[Claim, ...] = (
 NEEDS: dict[str, Callable[[Bounds], bool]] = {
     "no-priority-inversion": lambda bounds: bounds.priorities > 1,
     "sometimes-lower-priority-waits": lambda bounds: bounds.priorities > 1,
+    "limits-kept": lambda bounds: bounds.pass_requests + bounds.pass_tokens > 0,
     "copy-fence": lambda bounds: bounds.copies and bounds.host_pages > 0,
     "resume-complete": lambda bounds: bounds.copies and bounds.host_pages > 0,
     "host-full-has-a-way-out": lambda bounds: bounds.host_pages > 0,
-    "sometimes-draft-accepted": lambda bounds: bounds.lookahead > 0,
-    "sometimes-draft-rejected": lambda bounds: bounds.lookahead > 0,
+    "sometimes-draft-accepted": lambda bounds: bounds.lookahead > 0 and bounds.max_output > 1,
+    "sometimes-draft-rejected": lambda bounds: bounds.lookahead > 0 and bounds.max_output > 1,
     "sometimes-limit-reached": lambda bounds: bounds.pass_requests + bounds.pass_tokens > 0,
 }
 """Properties that say something only within some bounds."""
+
+HAPPENS_WITHOUT_PRESSURE = frozenset(
+    {"sometimes-draft-accepted", "sometimes-draft-rejected", "sometimes-limit-reached"}
+)
+"""The *sometimes* properties that need no more demand than there are pages."""
 
 NEEDS_COPIES = frozenset({"sometimes-copies-make-room", "sometimes-loads", "sometimes-gone-while-copying"})
 """Properties that say nothing where copies take no time."""
@@ -113,21 +120,22 @@ def facts(step: Step) -> int:
     bits |= int(not p.copy_fence(step)) << 16
     bits |= int(not p.resume_complete(step)) << 17
     bits |= int(not p.terminal_releases_once(step)) << 18
-    bits |= int(o.stays_dead(step)) << 19
-    bits |= int(o.spins(step)) << 20
-    bits |= int(o.oldest_stays(step)) << 21
-    bits |= int(o.host_stays_full(step)) << 22
-    bits |= int(o.suspends(step)) << 23
-    bits |= int(o.resumes(step)) << 24
-    bits |= int(o.recompute_pauses_active(step)) << 25
-    bits |= int(o.recompute_pauses_suspended(step)) << 26
-    bits |= int(o.host_full(step)) << 27
-    bits |= int(o.prefill_preempted(step)) << 28
-    bits |= int(o.drafts_accepted(step)) << 29
-    bits |= int(o.drafts_rejected(step)) << 30
-    bits |= int(o.priority_waits(step)) << 31
-    bits |= int(o.limit_reached(step)) << 32
-    bits |= int(o.copies_make_room(step)) << 33
-    bits |= int(o.loads(step)) << 34
-    bits |= int(o.gone_while_copying(step)) << 35
+    bits |= int(not p.limits_kept(step)) << 19
+    bits |= int(o.stays_dead(step)) << 20
+    bits |= int(o.spins(step)) << 21
+    bits |= int(o.oldest_stays(step)) << 22
+    bits |= int(o.host_stays_full(step)) << 23
+    bits |= int(o.suspends(step)) << 24
+    bits |= int(o.resumes(step)) << 25
+    bits |= int(o.recompute_pauses_active(step)) << 26
+    bits |= int(o.recompute_pauses_suspended(step)) << 27
+    bits |= int(o.host_full(step)) << 28
+    bits |= int(o.prefill_preempted(step)) << 29
+    bits |= int(o.drafts_accepted(step)) << 30
+    bits |= int(o.drafts_rejected(step)) << 31
+    bits |= int(o.priority_waits(step)) << 32
+    bits |= int(o.limit_reached(step)) << 33
+    bits |= int(o.copies_make_room(step)) << 34
+    bits |= int(o.loads(step)) << 35
+    bits |= int(o.gone_while_copying(step)) << 36
     return bits

@@ -18,6 +18,7 @@ import numpy as np
 from stallproof.bounds import Bounds
 from stallproof.claims import Claim, Kind
 from stallproof.errors import ReplayError, TraceFormatError, UsageError
+from stallproof.files import write_whole
 from stallproof.lifecycle import Event, Phase
 from stallproof.model import OF_A_ROW, LifecycleModel, Move
 from stallproof.model import Kind as MoveKind
@@ -197,6 +198,10 @@ def trace_of(model: LifecycleModel, claim: Claim, moves: Sequence[Move], loop_st
             raise ReplayError("the loop has no pass: only the environment dawdles")
         if not _fair(model, entry, loop):
             raise ReplayError("a copy is in flight all the way round the loop: it would never be done")
+    elif claim.kind is Kind.SOMETIMES:
+        raise ReplayError(f"{claim.name} says that something happens; no trace can show that it does not")
+    elif loop_start is not None:
+        raise ReplayError(f"{claim.name} fails in one step, and the trace names a loop")
     elif not moments[-1].facts & bit:
         raise ReplayError(f"the last step does not make {claim.name} false")
     return Trace(model.policy, model.bounds, tuple(moves), moments, loop_start, claim)
@@ -214,7 +219,7 @@ def _fair(model: LifecycleModel, entry: Words, loop: Sequence[Moment]) -> bool:
 
 def save(trace: Trace, path: Path) -> None:
     """Write ``trace`` as JSON."""
-    path.write_text(json.dumps(as_json(trace), indent=1) + "\n", encoding="utf-8")
+    write_whole(path, json.dumps(as_json(trace), indent=1) + "\n", "--trace")
 
 
 def as_json(trace: Trace) -> dict[str, Any]:
@@ -284,7 +289,7 @@ def load(path: Path) -> Trace:
     except ReplayError as error:
         raise ReplayError(f"{path}: {error}. {stale}") from None
     for k, (step, after) in enumerate(zip(as_json(trace)["steps"], expected, strict=True), 1):
-        if (step["after"], step["abandoned"]) != after:
+        if json.dumps((step["after"], step["abandoned"])) != json.dumps(after):  # 1.0 is not 1
             raise ReplayError(f"{path}: step {k} leads elsewhere than recorded. {stale}")
     return trace
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-import tempfile
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from stallproof.errors import UsageError
+from stallproof.files import write_whole
 
 PIPED_WIDTH = 120
 
@@ -53,16 +52,4 @@ def write_json(value: Any, target: str | None) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
         return
-    path = Path(target).resolve()  # a link stays a link
-    if path.exists() and not path.is_file():  # a device, a pipe: nothing to replace
-        path.write_text(text, encoding="utf-8")
-        return
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
-        try:
-            file.write(text)
-            file.flush()
-            Path(file.name).replace(path)
-        except BaseException:
-            with suppress(FileNotFoundError):
-                Path(file.name).unlink()
-            raise
+    write_whole(target, text, "--json")

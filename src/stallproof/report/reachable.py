@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from io import BytesIO
 from pathlib import Path
 
 import networkx as nx
@@ -11,6 +12,7 @@ import numpy as np
 from stallproof.bounds import Bounds
 from stallproof.errors import UsageError
 from stallproof.explorer import SYSTEM_STEP, Exploration, explore
+from stallproof.files import write_whole
 from stallproof.lifecycle import Phase
 from stallproof.model import OF_A_ROW, Kind, LifecycleModel, Move
 from stallproof.policies import Policy
@@ -18,8 +20,20 @@ from stallproof.policies import Policy
 MOST_NODES = 40
 """More than this nobody reads in one picture."""
 
+MOST_EXPLORED = 500_000
+"""The most states that a picture or a graph is made from."""
+
 MOST_STATES = 200_000
 """The most states of a whole graph: networkx needs about a kilobyte for each."""
+
+
+def _explored(policy: Policy, bounds: Bounds) -> Exploration:
+    graph = explore(LifecycleModel(policy, bounds), max_states=MOST_EXPLORED)
+    if not graph.complete:
+        raise UsageError(
+            f"there are more than {MOST_EXPLORED:,} states", "diagram", "Take smaller bounds: nobody reads that."
+        )
+    return graph
 
 
 def abstract_graph(policy: Policy, bounds: Bounds) -> nx.DiGraph:
@@ -27,7 +41,7 @@ def abstract_graph(policy: Policy, bounds: Bounds) -> nx.DiGraph:
 
     Raises UsageError if the picture would have more than :data:`MOST_NODES` nodes.
     """
-    graph = explore(LifecycleModel(policy, bounds))
+    graph = _explored(policy, bounds)
     names = [_phases_in_words(row[: bounds.live]) for row in graph.rows]
     distinct = Counter(names)
     if len(distinct) > MOST_NODES:
@@ -107,4 +121,6 @@ def _move_in_words(move: Move) -> str:
 
 def write_graphml(policy: Policy, bounds: Bounds, path: Path) -> None:
     """Write the whole graph as GraphML."""
-    nx.write_graphml(whole_graph(explore(LifecycleModel(policy, bounds)), bounds.live), path)
+    text = BytesIO()
+    nx.write_graphml(whole_graph(_explored(policy, bounds), bounds.live), text)
+    write_whole(path, text.getvalue().decode(), "--graphml")

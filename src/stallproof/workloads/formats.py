@@ -70,11 +70,20 @@ def recognise(line: str, place: str) -> Format:
 # Mooncake
 
 
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    record = dict(pairs)
+    if len(record) < len(pairs):
+        raise ValueError("a field is there twice")
+    return record
+
+
 def _mooncake_row(line: str, place: str) -> Row:
     try:
-        record = json.loads(line, parse_constant=_refuse_constant)
+        record = json.loads(line, parse_constant=_refuse_constant, object_pairs_hook=_without_duplicates)
     except (ValueError, RecursionError) as error:
-        reason = f"{error.msg} at column {error.colno}" if isinstance(error, json.JSONDecodeError) else str(error)
+        if not isinstance(error, json.JSONDecodeError):
+            raise TraceFormatError(f"this line cannot be read ({error})", place, "Correct it or remove it.") from None
+        reason = f"{error.msg} at column {error.colno}"
         raise TraceFormatError(
             f"this line is not a complete JSON object ({reason})",
             place,
