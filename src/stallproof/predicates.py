@@ -7,6 +7,7 @@ Sources: the invariants of ``rules.md`` and of the public failures it lists.
 
 from __future__ import annotations
 
+from stallproof.bounds import MOST_PRIORITIES
 from stallproof.compiled import compiled_part
 from stallproof.limits import tokens_wanted
 from stallproof.requests import (
@@ -221,13 +222,13 @@ def infeasible_refused(step: Step) -> bool:
 @compiled_part
 def no_priority_inversion(step: Step) -> bool:
     """A pass that leaves a request unscheduled, but for its copies, schedules none of a lower priority."""
-    for r in range(len(step.plan.scheduled)):
-        if live(step.before, r) and step.plan.scheduled[r] == 0:
-            if step.before.copying[r] > 0 or step.after.copying[r] > 0:
-                continue
-            for other in range(r + 1, len(step.plan.scheduled)):
-                if step.plan.scheduled[other] > 0 and step.before.priority[other] > step.before.priority[r]:
-                    return False
+    left_out = MOST_PRIORITIES
+    for r in range(len(step.plan.scheduled)):  # in order of priority
+        if step.plan.scheduled[r] > 0:
+            if step.before.priority[r] > left_out:
+                return False
+        elif live(step.before, r) and step.before.copying[r] == 0 and step.after.copying[r] == 0:
+            left_out = min(left_out, step.before.priority[r])
     return True
 
 
@@ -264,15 +265,25 @@ def limits_kept(step: Step) -> bool:
 @compiled_part
 def terminal_releases_once(step: Step) -> bool:
     """Whoever finishes or is cancelled does so once, and has no page of any tier left."""
+    ends, ended = 0, 0
+    for k in range(step.plan.operations[0]):
+        ends += int(_ends(step, k))
     for r in range(len(step.after.phase)):
-        ends = 0
-        for k in range(step.plan.operations[0]):
-            if step.plan.request[k] == r and (step.plan.event[k] == FINISH or step.plan.event[k] == CANCEL):
-                ends += 1
-        ended = live(step.before, r) and step.after.phase[r] == FINISHED
-        if ends != int(ended) or (ended and step.after.gpu_pages[r] + step.after.host_pages[r] > 0):
-            return False
-    return True
+        if live(step.before, r) and step.after.phase[r] == FINISHED:
+            ended += 1
+            if step.after.gpu_pages[r] + step.after.host_pages[r] > 0:
+                return False
+            of_this = 0
+            for k in range(step.plan.operations[0]):
+                of_this += int(step.plan.request[k] == r and _ends(step, k))
+            if of_this != 1:
+                return False
+    return ends == ended
+
+
+@compiled_part
+def _ends(step: Step, k: int) -> bool:
+    return step.plan.event[k] == FINISH or step.plan.event[k] == CANCEL
 
 
 @compiled_part
