@@ -98,6 +98,18 @@ def next_tokens(requests: Requests, plan: Plan, r: int, chunk_tokens: int, looka
 
 
 @compiled_in_place
+def serve_decodes(requests: Requests, tiers: Tiers, plan: Plan, chunk_tokens: int, lookahead: int) -> bool:
+    """Serve every decode, in order; false at the first for which the pass's limits leave no room."""
+    for r in range(len(requests.phase)):
+        if decodes(requests, r):
+            tokens = next_tokens(requests, plan, r, chunk_tokens, lookahead)
+            if tokens == 0:
+                return False
+            serve(requests, tiers, plan, r, tokens)
+    return True
+
+
+@compiled_in_place
 def newest_active(requests: Requests) -> int:
     """The last active row none of whose pages is on its way; or NOBODY."""
     for r in range(len(requests.phase) - 1, -1, -1):

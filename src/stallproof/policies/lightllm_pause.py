@@ -29,13 +29,13 @@ from stallproof.plan import Plan
 from stallproof.policies.interface import NEVER_SUSPENDS, Policy, decision, whole_pass
 from stallproof.requests import ACTIVE, Requests
 from stallproof.room import (
-    decodes,
     newest_active,
     next_tokens,
     oldest_lacking,
     pages_to_decode,
     pause_for,
     serve,
+    serve_decodes,
     waits,
 )
 from stallproof.tiers import GPU, Tiers, pages_for
@@ -48,12 +48,8 @@ def decode_or_pause(requests: Requests, tiers: Tiers, plan: Plan, chunk_tokens: 
         victim = newest_active(requests)
         pause_for(requests, tiers, plan, victim, oldest_lacking(requests, tiers, 1 + lookahead, victim))
         return True
-    for r in range(len(requests.phase)):
-        if decodes(requests, r):
-            tokens = next_tokens(requests, plan, r, chunk_tokens, lookahead)
-            if tokens == 0:
-                return True
-            serve(requests, tiers, plan, r, tokens)
+    if not serve_decodes(requests, tiers, plan, chunk_tokens, lookahead):
+        return True
     for r in range(len(requests.phase)):
         if waits(requests, r):
             tokens = next_tokens(requests, plan, r, requests.tokens[r], lookahead)

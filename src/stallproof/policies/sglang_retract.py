@@ -28,7 +28,7 @@ from stallproof.compiled import compiled_in_place
 from stallproof.plan import REQUESTS, TOKENS, Plan
 from stallproof.policies.interface import NEVER_SUSPENDS, Policy, decision, whole_pass
 from stallproof.requests import ACTIVE, NOBODY, Requests
-from stallproof.room import decodes, next_tokens, oldest_lacking, pages_to_decode, pause_for, serve, waits
+from stallproof.room import decodes, oldest_lacking, pages_to_decode, pause_for, serve, serve_decodes, waits
 from stallproof.tiers import GPU, Tiers, peak_pages
 
 
@@ -38,12 +38,7 @@ def prefill_or_decode(requests: Requests, tiers: Tiers, plan: Plan, chunk_tokens
     if prefill(requests, tiers, plan, chunk_tokens, lookahead):
         return True
     retract(requests, tiers, plan, 1 + lookahead)
-    for r in range(len(requests.phase)):
-        if decodes(requests, r):
-            tokens = next_tokens(requests, plan, r, chunk_tokens, lookahead)
-            if tokens == 0:
-                return True
-            serve(requests, tiers, plan, r, tokens)
+    serve_decodes(requests, tiers, plan, chunk_tokens, lookahead)
     return True
 
 

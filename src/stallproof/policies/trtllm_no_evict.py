@@ -19,19 +19,15 @@ from stallproof.compiled import compiled_in_place
 from stallproof.plan import Plan
 from stallproof.policies.interface import NEVER_SUSPENDS, Policy, decision, whole_pass
 from stallproof.requests import ACTIVE, Requests
-from stallproof.room import decodes, next_tokens, serve, waits
+from stallproof.room import next_tokens, serve, serve_decodes, waits
 from stallproof.tiers import GPU, Tiers, peak_pages
 
 
 @decision
 def reserve_to_the_end(requests: Requests, tiers: Tiers, plan: Plan, chunk_tokens: int, lookahead: int) -> bool:
     """All decodes; then prefills in order, each admitted only if it can run to its end."""
-    for r in range(len(requests.phase)):
-        if decodes(requests, r):
-            tokens = next_tokens(requests, plan, r, chunk_tokens, lookahead)
-            if tokens == 0:
-                return True
-            serve(requests, tiers, plan, r, tokens)
+    if not serve_decodes(requests, tiers, plan, chunk_tokens, lookahead):
+        return True
     for r in range(len(requests.phase)):
         if waits(requests, r):
             if peak(requests, tiers, r, lookahead) > unreserved(requests, tiers, lookahead):
