@@ -385,7 +385,7 @@ def test_drive_refuses_single_requests_and_goes_on(capsys):
     Path("mixed.jsonl").write_text(GOOD_LINE + GOOD_LINE.replace("100", "1000"))
     code, out, _ = run(capsys, "drive", "--device", "cpu", "--gpu-pages", "2", "mixed.jsonl")
     assert code == 0
-    assert "refused 1: needs 16 pages at its longest, and the GPU has 2" in out
+    assert "1 refused: needs 16 pages at its longest, and the GPU has 2" in out
 
 
 @pytest.mark.parametrize("checks", ["off", "sample", "full"])

@@ -70,7 +70,7 @@ def test_a_violated_verdict_names_what_failed_and_shows_one_timeline_a_run():
     assert row_of(lines, "no-dead-end").split()[1:3] == ["violated", "4"]
     assert not any(line.startswith("sometimes-suspends") for line in lines)
     said = " ".join(lines)
-    assert "sometimes-suspends" in said[said.index("Say nothing within these bounds: ") :]
+    assert "sometimes-suspends" in said[said.index("Not applicable within these bounds: ") :]
     assert lines.count("no-dead-end, oldest-finishes: 4 steps") == 1
     assert sum(line.lstrip().startswith("step ") for line in lines) == 1
     line = next(line for line in lines if line.startswith("Worst case until all live requests are done"))

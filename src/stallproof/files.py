@@ -8,6 +8,9 @@ from pathlib import Path
 
 from stallproof.errors import UsageError
 
+READABLE = 0o644
+"""Of a new file: a temporary one would be its owner's alone."""
+
 
 def write_whole(target: str | Path, text: str, option: str = "") -> None:
     """Write ``text`` to the file ``target``, whole or not at all; what stood there stays until then.
@@ -23,6 +26,7 @@ def write_whole(target: str | Path, text: str, option: str = "") -> None:
             try:
                 file.write(text)
                 file.flush()
+                Path(file.name).chmod(path.stat().st_mode if path.exists() else READABLE)
                 Path(file.name).replace(path)
             except BaseException:
                 with suppress(FileNotFoundError):

@@ -103,11 +103,17 @@ def _report(headline: str, requests: Requests, tiers: Tiers, ids: Sequence[int],
     for r in range(min(len(ids), MOST_NAMED)):
         tokens = 1 if requests.decoding[r] else min(chunk_tokens, int(requests.tokens[r] - requests.computed[r]))
         lines.append(f"{who(r)} waits for {int(missing_pages(requests, tiers, r, tokens))} GPU pages")
+    if len(ids) > MOST_NAMED:
+        lines.append(f"  and {len(ids) - MOST_NAMED} more requests wait")
     lines.append(f"  free: {int(tiers.free[GPU])} GPU pages, {int(tiers.free[HOST])} host pages")
     holders = sorted(range(len(ids)), key=lambda r: -int(requests.gpu_pages[r] + requests.host_pages[r]))
     for r in holders[:MOST_NAMED]:
         gpu, host = int(requests.gpu_pages[r]), int(requests.host_pages[r])
         if gpu or host:
             lines.append(f"{who(r)} has {gpu} GPU and {host} host pages")
+    rest = [r for r in holders[MOST_NAMED:] if requests.gpu_pages[r] + requests.host_pages[r] > 0]
+    if rest:
+        gpu, host = (int(column[rest].sum()) for column in (requests.gpu_pages, requests.host_pages))
+        lines.append(f"  and {len(rest)} more requests have {gpu} GPU and {host} host pages")
     lines.append(f"  remedy: {remedy}")
     return "\n".join(lines)

@@ -106,7 +106,7 @@ def lists_disjoint(step: Step) -> bool:
 
 @compiled_part
 def victim_behind_requester(step: Step) -> bool:
-    """Whoever is given up for another request arrived after it."""
+    """Whoever is given up for another request has a lower priority, or the same and arrived after it."""
     for k in range(step.give_ups.number[0]):
         if step.give_ups.victim[k] <= step.give_ups.requester[k]:
             return False

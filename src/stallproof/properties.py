@@ -21,7 +21,7 @@ def _claim(kind: Kind, name: str, predicate: Callable[[Step], bool], sentence: s
     return Claim(name, kind, sentence or str(predicate.__doc__), predicate)
 
 
-OLDEST_FINISHES = "The oldest request, of the highest priority there is, finishes, whatever arrives later."
+OLDEST_FINISHES = "The oldest request finishes, whatever arrives later at its priority or below."
 
 PROPERTIES: tuple[Claim, ...] = (
     _claim(Kind.ALWAYS, "page-conservation", p.page_conservation),

@@ -43,7 +43,11 @@ def print_drive(result: DriveResult, console: Console) -> None:
         table.add_row(label, f"{value:,}", note)
     console.print(table)
     for reason, times in Counter(result.refused.values()).most_common(MOST_SHOWN):
-        console.print(Text(f"refused {times}: {reason}", style="yellow"))
+        console.print(Text(f"{times} refused: {reason}", style="yellow"))
+    reasons = Counter(result.refused.values())
+    if len(reasons) > MOST_SHOWN:
+        rest = len(result.refused) - sum(times for _, times in reasons.most_common(MOST_SHOWN))
+        console.print(Text(f"and {rest} refused for {len(reasons) - MOST_SHOWN} other peaks", style="yellow"))
     for violation in engine.violations[:MOST_SHOWN]:
         console.print(Text(str(violation), style="bold red"))
     for error in engine.content_errors[:MOST_SHOWN]:

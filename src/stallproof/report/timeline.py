@@ -50,7 +50,7 @@ def describe(moment: Moment) -> str:
     """One step in words."""
     move = moment.move
     if move.kind is MoveKind.ARRIVE:
-        priority = f", priority {move.priority}" if move.priority else ""
+        priority = f", priority {move.priority}" if move.priority else ""  # 0 goes without saying
         return f"{name(moment.number)} arrives: prompt {move.prompt}, output up to {move.output}{priority}"
     if move.kind is MoveKind.REFUSE:
         return f"a request with prompt {move.prompt} and output {move.output} is refused: it can never fit"

@@ -78,7 +78,7 @@ def print_check(result: CheckResult, console: Console, timelines: bool = True, c
     console.print(table)
     left_out = [p.name for p in result.properties if p.verdict is Verdict.NOT_APPLICABLE]
     if left_out:
-        console.print(Text(f"Say nothing within these bounds: {', '.join(left_out)}.", style="dim"))
+        console.print(Text(f"Not applicable within these bounds: {', '.join(left_out)}.", style="dim"))
     never = [rule for rule, times in result.coverage.items() if times == 0 and _can_fire(rule, result.bounds)]
     if never and not result.policy.decides_whole_passes:  # else the ladders are not asked
         console.print(Text(f"Rules that never fired: {', '.join(never)}.", style="yellow"))
