@@ -33,7 +33,7 @@ from stallproof.properties import PROPERTIES
 MANIFEST = Path(__file__).parent / "manifest.json"
 KINDS = {claim.name: claim.kind for claim in PROPERTIES}
 LASSOS_UP_TO = 1_500
-LASSOS_ON_EVERY_CHANGE_UP_TO = 500
+LASSOS_ON_EVERY_CHANGE_UP_TO = 400
 """To remember a state multiplies Rumur's states by as many; in larger models lassos are not compared.
 
 Nor are they where copies take time: there a lasso must be fair, and the Murphi text does not look for that."""

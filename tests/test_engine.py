@@ -229,7 +229,8 @@ def test_a_violation_is_counted_and_told():
     assert engine.violations == told
     violation = next(v for v in told if v.property == "victim-behind-requester")
     assert str(violation) == (
-        "pass 2: victim-behind-requester is violated: Whoever is given up for another request has a lower priority, or the same and arrived after it."
+        "pass 2: victim-behind-requester is violated: "
+        "Whoever is given up for another request has a lower priority, or the same and arrived after it."
     )
 
 
