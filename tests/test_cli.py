@@ -318,7 +318,10 @@ def test_a_trace_is_written_explained_and_exits_1_since_it_still_breaks_its_clai
     assert code == 1
     assert err == ""
     lines = [line.rstrip() for line in out.splitlines()]
-    assert lines[0] == "no-dead-end: 4 steps"
+    assert lines[0].startswith("helix-published: ")
+    assert lines[1].startswith("3 live requests, 4 GPU pages, no host tier, ")
+    assert "Replayed: every step is as recorded." in " ".join(lines[1:3])
+    assert "no-dead-end: 4 steps" in lines[2:4]
     assert lines[-3:] == [
         "   4  pass: nothing happens                                                   1122",
         "      R1 active, prefill, 2 of 3 tokens computed",

@@ -178,9 +178,13 @@ def explain(options: argparse.Namespace) -> int:
     require_writable(options.json, "--json")
     from stallproof import traces
     from stallproof.report.timeline import print_timeline
+    from stallproof.report.verdicts import bounds_in_words
 
     trace = traces.load(Path(options.file))
-    print_timeline([trace], console_for(options.json))
+    console = console_for(options.json)
+    console.print(Text.assemble((trace.policy.name, "bold"), f": {trace.policy.summary}"))
+    console.print(Text(f"{bounds_in_words(trace.bounds)}. Replayed: every step is as recorded."))
+    print_timeline([trace], console)
     write_json(traces.as_json(trace), options.json)
     return EXIT_VIOLATED
 
