@@ -44,10 +44,12 @@ const
   RESUME_COMPLETE:                  131072;
   TERMINAL_RELEASES_ONCE:           262144;
   LIMITS_KEPT:                      524288;
-  NO_DEAD_END:                      1048576;
-  NO_LIVELOCK:                      2097152;
-  OLDEST_FINISHES:                  4194304;
-  HOST_FULL_HAS_A_WAY_OUT:          8388608;
+  VICTIM_NOT_COPYING:               1048576;
+  VICTIM_UNFINISHED:                2097152;
+  NO_DEAD_END:                      4194304;
+  NO_LIVELOCK:                      8388608;
+  OLDEST_FINISHES:                  16777216;
+  HOST_FULL_HAS_A_WAY_OUT:          33554432;
 
   RESIDENT_FIRST:  0;
   HELIX_PUBLISHED: 1;
@@ -242,6 +244,8 @@ begin
     "decode-not-suspended-for-context";
   assert !claimed(VICTIM_ONCE_PER_PASS) | (!suspended[v] & !paused[v]) "victim-once-per-pass";
   assert !claimed(LISTS_DISJOINT) | scheduled[v] = 0 "lists-disjoint";
+  assert !claimed(VICTIM_NOT_COPYING) | requests[v].copying = 0 "victim-not-copying";
+  assert !claimed(VICTIM_UNFINISHED) | requests[v].output_left > 0 "victim-unfinished";
   assert !claimed(ONLY_WHEN_NEEDED) | (missing(requester, tokens) > available(requester)
     & missing(requester, tokens) <= available_without_all(requester)) "only-when-needed";
 end;
@@ -251,6 +255,8 @@ begin
   assert !claimed(VICTIM_BEHIND_REQUESTER) | v > requester "victim-behind-requester";
   assert !claimed(VICTIM_ONCE_PER_PASS) | !paused[v] "victim-once-per-pass";
   assert !claimed(LISTS_DISJOINT) | scheduled[v] = 0 "lists-disjoint";
+  assert !claimed(VICTIM_NOT_COPYING) | requests[v].copying = 0 "victim-not-copying";
+  assert !claimed(VICTIM_UNFINISHED) | requests[v].output_left > 0 "victim-unfinished";
   assert !claimed(VICTIM_MAKES_ROOM) | available_without(requester, v) > available(requester) "victim-makes-room";
   assert !claimed(ONLY_WHEN_NEEDED) | (missing(requester, tokens) > available(requester)
     & missing(requester, tokens) <= available_without_all(requester)) "only-when-needed";

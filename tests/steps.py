@@ -38,7 +38,7 @@ def random_step(seed: int) -> Step:
             requests.gpu_pages[r] = pages - requests.host_pages[r] + (rng.random() < 0.1)
             requests.decoding[r] = holds and rng.random() < 0.5
             requests.tokens[r] = requests.computed[r] + rng.randint(1, 2)
-            requests.output_left[r] = rng.randint(1, 3)
+            requests.output_left[r] = rng.randint(0, 3)
             requests.priority[r] = rng.choice((0, 0, 1))
             requests.copying[r] = holds and rng.random() < 0.1
             tiers.free[:] -= requests.gpu_pages[r], requests.host_pages[r]
@@ -66,6 +66,7 @@ def random_step(seed: int) -> Step:
         notes.victim[k], notes.requester[k] = rng.randrange(rows), rng.randrange(rows)
         notes.phase[k] = rng.choice((Phase.ACTIVE, Phase.SUSPENDED))
         notes.active_passed_over[k] = rng.random() < 0.2
+        notes.copying[k] = rng.random() < 0.2
         for column in (notes.missing, notes.available, notes.available_after, notes.reachable):
             column[k] = rng.randint(0, 3)
     return step

@@ -94,7 +94,7 @@ def operate(step, *operations):
 
 def note(step, event=Event.RECOMPUTE_PAUSE, victim=2, requester=0, **changed):
     """A flawless note: 2 pages missing, 1 available, 3 after the victim is gone."""
-    fields = {"phase": Phase.ACTIVE, "missing": 2, "available": 1, "available_after": 3, "reachable": 3}
+    fields = {"phase": Phase.ACTIVE, "copying": 0, "missing": 2, "available": 1, "available_after": 3, "reachable": 3}
     for name, value in {**fields, "event": event, "victim": victim, "requester": requester, **changed}.items():
         getattr(step.give_ups, name)[0] = value
     step.give_ups.number[0] = 1
@@ -219,6 +219,15 @@ def more_is_scheduled_than_a_pass_may(step):
     return step._replace(limits=step.limits._replace(tokens=0))
 
 
+def a_victim_whose_pages_are_being_copied(step):
+    note(step, copying=1)
+
+
+def a_victim_that_has_generated_its_last_token(step):
+    note(step)
+    step.before.output_left[2] = step.after.output_left[2] = 0
+
+
 def one_finishes_twice(step):
     step.after.phase[0] = Phase.FINISHED
     step.tiers.free[GPU] += step.after.gpu_pages[0]
@@ -242,6 +251,8 @@ FALSE = [
     ("resume-complete", scheduled_while_its_pages_are_on_their_way),
     ("terminal-releases-once", one_finishes_twice),
     ("limits-kept", more_is_scheduled_than_a_pass_may),
+    ("victim-not-copying", a_victim_whose_pages_are_being_copied),
+    ("victim-unfinished", a_victim_that_has_generated_its_last_token),
     ("page-conservation", a_page_is_lost),
     ("page-conservation", a_held_page_is_miscounted),
     ("phase-residency", an_active_request_has_a_page_too_many),
@@ -381,6 +392,7 @@ def test_the_witness_notes_what_was_true_when_the_victim_was_taken():
         "victim": 1,
         "requester": 0,
         "phase": Phase.ACTIVE,
+        "copying": 0,
         "missing": 2,
         "available": 0,
         "available_after": 3,

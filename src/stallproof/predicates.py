@@ -138,6 +138,24 @@ def victim_makes_room(step: Step) -> bool:
 
 
 @compiled_part
+def victim_not_copying(step: Step) -> bool:
+    """Nobody is given up for another request while a copy moves its pages: they could not be had now."""
+    for k in range(step.give_ups.number[0]):
+        if step.give_ups.copying[k] > 0:
+            return False
+    return True
+
+
+@compiled_part
+def victim_unfinished(step: Step) -> bool:
+    """Nobody is given up for another request once its last token is generated."""
+    for k in range(step.give_ups.number[0]):
+        if step.before.output_left[step.give_ups.victim[k]] == 0:
+            return False
+    return True
+
+
+@compiled_part
 def active_victim_first(step: Step) -> bool:
     """A suspended request is recompute-paused only if no active candidate would have made room."""
     for k in range(step.give_ups.number[0]):

@@ -44,6 +44,8 @@ PROPERTIES: tuple[Claim, ...] = (
     _claim(Kind.ALWAYS, "resume-complete", p.resume_complete),
     _claim(Kind.ALWAYS, "terminal-releases-once", p.terminal_releases_once),
     _claim(Kind.ALWAYS, "limits-kept", p.limits_kept),
+    _claim(Kind.ALWAYS, "victim-not-copying", p.victim_not_copying),
+    _claim(Kind.ALWAYS, "victim-unfinished", p.victim_unfinished),
     _claim(Kind.EVENTUALLY, "no-dead-end", o.stays_dead, "A pass over live requests always decides something."),
     _claim(Kind.EVENTUALLY, "no-livelock", o.spins, "Busy passes never go round in circles without computing a token."),
     _claim(Kind.EVENTUALLY, "oldest-finishes", o.oldest_stays, OLDEST_FINISHES),
@@ -69,6 +71,7 @@ NEEDS: dict[str, Callable[[Bounds], bool]] = {
     "limits-kept": lambda bounds: bounds.pass_requests + bounds.pass_tokens > 0,
     "copy-fence": lambda bounds: bounds.copies and bounds.host_pages > 0,
     "resume-complete": lambda bounds: bounds.copies and bounds.host_pages > 0,
+    "victim-not-copying": lambda bounds: bounds.copies and bounds.host_pages > 0,
     "host-full-has-a-way-out": lambda bounds: bounds.host_pages > 0,
     "sometimes-draft-accepted": lambda bounds: bounds.lookahead > 0 and bounds.max_output > 1,
     "sometimes-draft-rejected": lambda bounds: bounds.lookahead > 0 and bounds.max_output > 1,
@@ -121,21 +124,23 @@ def facts(step: Step) -> int:
     bits |= int(not p.resume_complete(step)) << 17
     bits |= int(not p.terminal_releases_once(step)) << 18
     bits |= int(not p.limits_kept(step)) << 19
-    bits |= int(o.stays_dead(step)) << 20
-    bits |= int(o.spins(step)) << 21
-    bits |= int(o.oldest_stays(step)) << 22
-    bits |= int(o.host_stays_full(step)) << 23
-    bits |= int(o.suspends(step)) << 24
-    bits |= int(o.resumes(step)) << 25
-    bits |= int(o.recompute_pauses_active(step)) << 26
-    bits |= int(o.recompute_pauses_suspended(step)) << 27
-    bits |= int(o.host_full(step)) << 28
-    bits |= int(o.prefill_preempted(step)) << 29
-    bits |= int(o.drafts_accepted(step)) << 30
-    bits |= int(o.drafts_rejected(step)) << 31
-    bits |= int(o.priority_waits(step)) << 32
-    bits |= int(o.limit_reached(step)) << 33
-    bits |= int(o.copies_make_room(step)) << 34
-    bits |= int(o.loads(step)) << 35
-    bits |= int(o.gone_while_copying(step)) << 36
+    bits |= int(not p.victim_not_copying(step)) << 20
+    bits |= int(not p.victim_unfinished(step)) << 21
+    bits |= int(o.stays_dead(step)) << 22
+    bits |= int(o.spins(step)) << 23
+    bits |= int(o.oldest_stays(step)) << 24
+    bits |= int(o.host_stays_full(step)) << 25
+    bits |= int(o.suspends(step)) << 26
+    bits |= int(o.resumes(step)) << 27
+    bits |= int(o.recompute_pauses_active(step)) << 28
+    bits |= int(o.recompute_pauses_suspended(step)) << 29
+    bits |= int(o.host_full(step)) << 30
+    bits |= int(o.prefill_preempted(step)) << 31
+    bits |= int(o.drafts_accepted(step)) << 32
+    bits |= int(o.drafts_rejected(step)) << 33
+    bits |= int(o.priority_waits(step)) << 34
+    bits |= int(o.limit_reached(step)) << 35
+    bits |= int(o.copies_make_room(step)) << 36
+    bits |= int(o.loads(step)) << 37
+    bits |= int(o.gone_while_copying(step)) << 38
     return bits

@@ -59,6 +59,7 @@ class GiveUps(NamedTuple):
     victim: Column  # int64 row
     requester: Column  # int64 row
     phase: Column  # int64 the victim's phase before
+    copying: Column  # int64 pages of the victim that a copy was moving
     missing: Column  # int64 GPU pages the requester lacked
     available: Column  # int64 GPU pages it could get without this victim
     available_after: Column  # int64 and after it was given up
@@ -120,6 +121,7 @@ def new_step(
             victim=numbers(),
             requester=numbers(),
             phase=flags(),
+            copying=numbers(),
             missing=numbers(),
             available=numbers(),
             available_after=numbers(),
@@ -233,6 +235,7 @@ def _note_victim(step: Step, event: int, victim: int, requester: int) -> None:
     notes.victim[k] = victim
     notes.requester[k] = requester
     notes.phase[k] = requests.phase[victim]
+    notes.copying[k] = requests.copying[victim]
     tokens_left = step.limits.tokens
     for r in range(len(step.scheduled)):
         tokens_left -= step.scheduled[r]

@@ -1,0 +1,24 @@
+"""A suspended prefill that cannot resume just waits: the context phase gives nobody up for it."""
+
+from __future__ import annotations
+
+from stallproof.candidates import newest_helpful_candidate
+from stallproof.plan import Plan
+from stallproof.policies import RESIDENT_FIRST, victim
+from stallproof.requests import NOBODY, SUSPENDED, Requests
+from stallproof.tiers import Tiers
+
+
+@victim
+def nobody_for_a_suspended_one(requests: Requests, tiers: Tiers, plan: Plan, requester: int, tokens: int) -> int:
+    """R1, R2, R3 for a prefill that cannot grow; nobody for one that cannot resume."""
+    if requests.phase[requester] == SUSPENDED:
+        return NOBODY
+    return newest_helpful_candidate(requests, tiers, plan.scheduled, requester)
+
+
+POLICY = RESIDENT_FIRST.changed(
+    "no-fallback-on-resume",
+    "resident-first, but a prefill that cannot resume waits",
+    victim_to_pause_for_prefill=nobody_for_a_suspended_one,
+)
