@@ -1,7 +1,12 @@
-"""A suspended prefill that cannot resume just waits: the context phase gives nobody up for it."""
+"""A suspended prefill that cannot resume just waits: the context phase gives nobody up for it.
+
+With R4 that changes nothing in 2,160 bounds: nobody behind a blocked prefill gets pages that it waits for. So both
+policies here go without R4. The good one starves requests but never comes to a dead end.
+"""
 
 from __future__ import annotations
 
+from model_checking.defects import bypass
 from stallproof.candidates import newest_helpful_candidate
 from stallproof.plan import Plan
 from stallproof.policies import RESIDENT_FIRST, victim
@@ -17,8 +22,14 @@ def nobody_for_a_suspended_one(requests: Requests, tiers: Tiers, plan: Plan, req
     return newest_helpful_candidate(requests, tiers, plan.scheduled, requester)
 
 
-POLICY = RESIDENT_FIRST.changed(
-    "no-fallback-on-resume",
+WITH_R4 = RESIDENT_FIRST.changed(
+    "no-fallback-on-resume-with-r4",
     "resident-first, but a prefill that cannot resume waits",
     victim_to_pause_for_prefill=nobody_for_a_suspended_one,
 )
+POLICY = bypass.POLICY.changed(
+    "no-fallback-on-resume",
+    "bypass, and a prefill that cannot resume waits",
+    victim_to_pause_for_prefill=nobody_for_a_suspended_one,
+)
+GOOD_POLICY = bypass.POLICY
