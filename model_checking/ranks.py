@@ -7,6 +7,7 @@ goes on from nothing. Works interpreted only where a rank has functions of its o
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +27,7 @@ class Rank(NamedTuple):
     """What one rank has of its own: the sizes of its tiers, and functions that differ from the others'."""
 
     bounds: Bounds
-    replaced: Replaced = {}
+    replaced: Replaced = MappingProxyType({})
 
 
 def agree(one: Step, other: Step) -> bool:

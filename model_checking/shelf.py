@@ -1,8 +1,8 @@
 """Refutes every defect of the shelf, and shows by a second route that it is refuted and that no run is shorter.
 
-``NUMBA_DISABLE_JIT=1 python -m model_checking.shelf [NAME ...]`` prints, as JSON, what it found of each. First route: the
-explorer. Second: the certifier replays its trace; and a plain breadth-first search, networkx for cycles, looks for the
-shortest run anew.
+``NUMBA_DISABLE_JIT=1 python -m model_checking.shelf [NAME ...]`` prints, as JSON, what it found of each. First
+route: the explorer. Second: the certifier replays its trace; and a plain breadth-first search, networkx for cycles,
+looks for the shortest run anew.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def module_of(name: str) -> ModuleType:
 
 def failing(exploration: Exploration) -> list[str]:
     """The always- and eventually-properties that fail."""
-    findings = exploration.findings.values()
-    return sorted(f.claim.name for f in findings if f.verdict is Verdict.VIOLATED and f.claim.kind is not Kind.SOMETIMES)
+    violated = [f.claim for f in exploration.findings.values() if f.verdict is Verdict.VIOLATED]
+    return sorted(claim.name for claim in violated if claim.kind is not Kind.SOMETIMES)
 
 
 def refute(defect: Defect) -> Refutation:
@@ -98,7 +98,7 @@ def certified(trace: dict[str, Any], module: ModuleType) -> str:
 
 
 def shortest(model: Model, bit: int) -> int:
-    """Steps of the shortest run that breaks the claim; for a lasso, of the shortest stem and the shortest loop at it."""
+    """Steps of the shortest run that breaks the claim; for a lasso, of its shortest stem and the least loop there."""
     always = model.claims[bit].kind is Kind.ALWAYS
     depth = {model.initial_rows()[0].tobytes(): 0}
     queue = deque(depth)

@@ -16,6 +16,7 @@ from typing import Any
 from rich.console import Console
 
 from model_checking.crosscheck import MANIFEST, bounds_of
+from model_checking.defects import SHELF
 from stallproof.bounds import Bounds
 from stallproof.comparing import survey
 from stallproof.lifecycle import GUARDS, TRANSITIONS, Event, Phase
@@ -23,6 +24,7 @@ from stallproof.policies import POLICIES
 from stallproof.properties import PROPERTIES
 from stallproof.report.comparisons import page_for, print_policies
 from stallproof.report.diagrams import mermaid
+from stallproof.worst_cases import SENTENCES
 
 ROOT = Path(__file__).parent.parent
 
@@ -135,7 +137,30 @@ def vocabulary() -> str:
     )
 
 
+def _reference(address: str) -> str:
+    """A link with a short name: the repository, and the number of the pull request or issue."""
+    *_, repository, _, number = address.split("/")
+    return f"[{repository} {number}]({address})"
+
+
+def defects() -> str:
+    """Every defect of the shelf, with what it breaks and where."""
+    rows = []
+    for defect in SHELF:
+        b = defect.bounds
+        sizes = f"{b.live} live; {b.gpu_pages}, {b.host_pages} pages of {b.page_tokens}; chunk {b.chunk_tokens}"
+        lengths = f"; lengths to {b.max_prompt}, {b.max_output}" + ("" if b.cancel else "; no cancel") + _richer(b)
+        worst = defect.breaks in SENTENCES
+        breaks = f"worst case of `{defect.breaks}`" if worst else f"`{defect.breaks}`"
+        found = ", ".join(_reference(address) for address in defect.references) or "found by exploring"
+        place = f"{found}, {defect.scenario}" if defect.scenario else found
+        steps = f"{defect.steps} times" if worst else str(defect.steps)
+        rows.append([f"`{defect.name}`", defect.wrong, place, breaks, steps, sizes + lengths])
+    return table(["defect", "what is wrong", "reference, scenario", "breaks", "steps", "bounds"], rows)
+
+
 PARTS = {
+    "defects": defects,
     "agreements": agreements,
     "contract": contract,
     "policies": policies,
@@ -143,7 +168,7 @@ PARTS = {
     "lifecycle": lifecycle,
     "vocabulary": vocabulary,
 }
-FILES = ("README.md", "docs/lifecycle.md", "docs/specification.md")
+FILES = ("README.md", "docs/defects.md", "docs/lifecycle.md", "docs/specification.md")
 
 
 def regenerated(text: str) -> str:

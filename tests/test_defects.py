@@ -1,118 +1,55 @@
-"""The defect shelf: each rule of ``resident-first`` is needed, shown by a policy without it.
+"""Each rule of ``resident-first`` is needed, shown by the policies of the shelf that go without one.
 
-Each defect is explored in the smallest bounds in which it breaks its property (fewest live requests,
-then tokens, then pages; found by a search over some 5,700 bounds: 2 to 4 live, 2 to 7 GPU pages, 0 to
-3 host pages, prompts and outputs to 4, chunks 1 to 3, pages of 1 and 2 tokens). ``resident-first``
-holds in the same bounds, so it is the missing rule that made the difference.
+The shelf itself, defect by defect, is ``test_shelf.py``'s. Here: what policies one rule away break in many bounds, and
+the rules whose absence breaks nothing.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import pytest
-from situations import Situation, decide, decode, suspended_decode, tables, waiting
-from sweeps import BIT, STALLS, broken, broken_by_bounds, explored, facts_along, seventy_five
+from situations import Situation, decide, decode, prefill, suspended_decode, suspended_prefill, tables, waiting
+from sweeps import STALLS, broken_by_bounds, explored, seventy_five
 
-from model_checking.defects import (
-    bypass,
-    bypass_of_waiting,
-    context_ignores_suspended,
-    eager_resume,
-    freed_pages_stolen,
-    host_resident_victim,
-    impatient_self_suspension,
-    no_promotion,
-    priority_inversion,
-    shielded_by_newer_decode,
-    suspended_before_active,
-    victims_in_vain,
-)
+from model_checking.defects import SHELF, eager_resume, host_resident_victim, no_fallback_on_resume
+from model_checking.shelf import module_of
 from stallproof.bounds import Bounds
-from stallproof.claims import Kind, Verdict
 from stallproof.model import Kind as MoveKind
 from stallproof.model import LifecycleModel, Move, unpack
-from stallproof.policies import POLICIES, RESIDENT_FIRST, Policy
+from stallproof.policies import RESIDENT_FIRST
 from stallproof.tiers import RESUME, SUSPEND
 
 
-class Defect(NamedTuple):
-    """What is missing, what breaks, where."""
-
-    rule: str
-    policy: Policy
-    breaks: str
-    bounds: Bounds
-
-
-def small(live, gpu_pages, host_pages, page_tokens, chunk_tokens, max_prompt, max_output):
-    return Bounds(live, gpu_pages, host_pages, page_tokens, chunk_tokens, max_prompt, max_output)
+def alone(defect):
+    """Is one policy, with nothing of the shipped code replaced, held against ``resident-first`` in plain bounds."""
+    module = module_of(defect.name)
+    changed = (hasattr(module, name) for name in ("REPLACED", "GOOD_POLICY", "ranks"))
+    plain = defect.bounds.priorities == 1 and not defect.bounds.copies
+    return plain and not any(changed)
 
 
-SHELF = [
-    Defect("R1, R7", host_resident_victim.POLICY, "victim-makes-room", small(3, 3, 1, 1, 1, 1, 2)),
-    Defect("R2", no_promotion.POLICY, "oldest-finishes", small(3, 2, 1, 2, 2, 2, 2)),
-    Defect("R3", shielded_by_newer_decode.POLICY, "no-dead-end", small(2, 2, 0, 1, 1, 1, 2)),
-    Defect("R4", bypass.POLICY, "oldest-finishes", small(3, 3, 0, 1, 2, 1, 2)),
-    Defect("R4 as worded", bypass_of_waiting.POLICY, "oldest-finishes", small(3, 3, 0, 1, 2, 1, 2)),
-    Defect("R5", freed_pages_stolen.POLICY, "oldest-finishes", small(3, 2, 0, 1, 1, 1, 2)),
-    Defect("R7", victims_in_vain.POLICY, "only-when-needed", small(3, 3, 1, 2, 1, 1, 4)),
-    Defect("K4", context_ignores_suspended.POLICY, "no-dead-end", small(2, 3, 1, 1, 1, 2, 3)),
-    Defect("K3 before K4", suspended_before_active.POLICY, "active-victim-first", small(3, 4, 2, 1, 1, 2, 4)),
-]
-RICHER = [
-    Defect("R9", priority_inversion.POLICY, "no-priority-inversion", Bounds(gpu_pages=4, host_pages=0, priorities=2)),
-    Defect("R10", impatient_self_suspension.POLICY, "no-livelock", Bounds(gpu_pages=4, host_pages=2, copies=True)),
-]
-"""Rules about what is off by default."""
+BY_POLICY = [defect for defect in SHELF if alone(defect)]
+UNSAFE = {"scheduled-victim", "suspend-without-lower-tier"}
+"""The two whose defect is what the lifecycle or the page counts promise, so they break that too."""
 
-DEFECTS = pytest.mark.parametrize("defect", [*SHELF, *RICHER], ids=[defect.policy.name for defect in [*SHELF, *RICHER]])
-IN_PLAIN_BOUNDS = pytest.mark.parametrize("defect", SHELF, ids=[defect.policy.name for defect in SHELF])
-
-
-def test_no_defect_has_the_name_of_another_or_of_a_real_policy():
-    names = [*POLICIES, *(defect.policy.name for defect in [*SHELF, *RICHER]), eager_resume.POLICY.name]
-    assert len(set(names)) == len(names)
-
-
-@DEFECTS
-def test_without_the_rule_the_property_is_violated_where_resident_first_holds(defect):
-    assert explored(defect.policy, defect.bounds).findings[defect.breaks].verdict is Verdict.VIOLATED
-    assert broken(explored(RESIDENT_FIRST, defect.bounds)) == set()
-
-
-@DEFECTS
-def test_the_counterexample_replays_and_really_breaks_the_property(defect):
-    """An always-property: by its last step. An eventually-property: by every step of a loop that contains a pass."""
-    finding = explored(defect.policy, defect.bounds).findings[defect.breaks]
-    facts = facts_along(defect.policy, defect.bounds, finding.trace)
-    if finding.claim.kind is Kind.ALWAYS:
-        assert finding.trace.loop_start is None
-        assert [bits >> BIT[defect.breaks] & 1 for bits in facts] == [0] * (len(facts) - 1) + [1]
-    else:
-        start = finding.trace.loop_start
-        loop = facts[start:]
-        assert all(bits >> BIT[defect.breaks] & 1 for bits in loop)
-        assert finding.trace.steps[start].row.tolist() == finding.trace.steps[-1].row.tolist()
-        moves = [Move.of_label(step.label) for step in finding.trace.steps[start + 1 :]]
-        assert Move(MoveKind.PASS) in moves
+IN_PLAIN_BOUNDS = pytest.mark.parametrize("defect", BY_POLICY, ids=[defect.name for defect in BY_POLICY])
 
 
 @IN_PLAIN_BOUNDS
 def test_the_75_bounds_show_the_defect_too(defect):
-    found = broken_by_bounds(defect.policy, seventy_five())
+    found = broken_by_bounds(module_of(defect.name).POLICY, seventy_five())
     assert any(defect.breaks in names for names in found.values())
 
 
-@IN_PLAIN_BOUNDS
-def test_a_missing_rule_loses_no_page_and_no_token(defect):
+@pytest.mark.parametrize("name", [defect.name for defect in BY_POLICY if defect.name not in UNSAFE])
+def test_a_missing_rule_loses_no_page_and_no_token(name):
     """What breaks is progress or thrift; nothing that the lifecycle or the page counts promise."""
-    found = broken_by_bounds(defect.policy, [defect.bounds, Bounds(), Bounds(3, 6, 1, max_output=4)])
+    bounds = next(defect.bounds for defect in SHELF if defect.name == name)
+    found = broken_by_bounds(module_of(name).POLICY, [bounds, Bounds(), Bounds(3, 6, 1, max_output=4)])
     names = frozenset().union(*found.values())
     assert names <= STALLS | {"host-full-has-a-way-out", "victim-makes-room", "only-when-needed", "active-victim-first"}
 
 
-# ---- Two rules whose absence alone breaks nothing --------------------------------------------------
+# ---- Rules whose absence alone breaks nothing --- --------------------------------------------------
 
 
 def test_r1_alone_changes_no_state_and_no_transition_because_r7_implies_it():
@@ -123,6 +60,25 @@ def test_r1_alone_changes_no_state_and_no_transition_because_r7_implies_it():
         assert with_r1.rows.tolist() == without.rows.tolist()
         assert with_r1.target.tolist() == without.target.tolist()
         assert with_r1.fired.tolist() == without.fired.tolist()
+
+
+def test_with_r4_the_fallback_of_a_suspended_prefill_changes_no_state_and_no_transition():
+    for bounds in seventy_five():
+        with_it = explored(RESIDENT_FIRST, bounds)
+        without = explored(no_fallback_on_resume.WITH_R4, bounds)
+        assert with_it.rows.tolist() == without.rows.tolist()
+        assert with_it.target.tolist() == without.target.tolist()
+
+
+@pytest.mark.parametrize(
+    ("policy", "decided"),
+    [(RESIDENT_FIRST, ["recompute-pause"]), (no_fallback_on_resume.WITH_R4, [])],
+    ids=["with the fallback", "without"],
+)
+def test_but_from_a_state_in_which_a_newer_prefill_has_all_pages_only_the_fallback_leads_on(policy, decided):
+    """Scenario A4: 4 GPU pages, 2 on the host. R0 has 2 on the host, R1 all 4 of the GPU, and each wants one more."""
+    requests, tiers = tables(Situation(4, 2, [suspended_prefill(0, 2, 1), prefill(4, 1)]))
+    assert [event for event, *_ in decide(requests, tiers, policy.rules, 2).events] == decided
 
 
 def test_without_r8_no_promise_is_broken_in_the_75_bounds():

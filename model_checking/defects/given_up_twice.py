@@ -10,8 +10,7 @@ from stallproof import plan as plans
 from stallproof.candidates import is_candidate
 from stallproof.plan import Plan
 from stallproof.policies import RESIDENT_FIRST, victim
-from stallproof.requests import RECOMPUTE_PAUSED, Requests
-from stallproof.requests import NOBODY
+from stallproof.requests import NOBODY, RECOMPUTE_PAUSED, Requests
 from stallproof.tiers import RECOMPUTE_PAUSE, Tiers
 
 
