@@ -1,29 +1,32 @@
 """The defect shelf: every defect breaks its property in so many steps, and what is right does not.
 
 Each stands in the smallest bounds in which it was found to break its property: fewest live requests, then tokens, then
-pages. The explorer refutes it; the certifier replays the trace; a plain search finds no shorter one.
+pages. The explorer refutes it; the certifier replays the trace; a plain search finds no shorter one. Where the Murphi
+text can have the defect too, Rumur finds the same failure in as many steps.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 from sweeps import BIT, broken, explored, facts_along
 
-from model_checking import defects, shelf, variants
+from model_checking import defects, rumur, shelf, twins, variants
 from model_checking.defects import SHELF
 from stallproof.claims import Kind, Verdict
 from stallproof.model import Kind as MoveKind
-from stallproof.model import Move
+from stallproof.model import LifecycleModel, Move
 from stallproof.policies import POLICIES, RESIDENT_FIRST
 from stallproof.properties import PROPERTIES
-from stallproof.worst_cases import SENTENCES
+from stallproof.worst_cases import SENTENCES, worst_cases
 
 ROOT = Path(defects.__file__).parents[2]
 KINDS = {claim.name: claim.kind for claim in PROPERTIES}
@@ -150,6 +153,49 @@ def test_the_compiled_counterexample_is_as_long_and_really_breaks_the_property(d
         assert all(breaks[start:])
         assert np.array_equal(steps[start].row, steps[-1].row)
         assert MoveKind.PASS in [Move.of_label(step.label).kind for step in steps[start + 1 :]]
+
+
+# ---- Those that the Murphi text can have too ---------------------------------------------------------
+
+needs_rumur = pytest.mark.skipif(shutil.which("rumur") is None, reason="rumur is not installed")
+TEXT = rumur.TEXT.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def by_rumur():
+    """Steps to each failure in the edited text, and in one that is not edited."""
+    texts = {name: twins.edited(TEXT, name) for name in twins.EDITS}
+    with ThreadPoolExecutor(2) as pool:
+        return dict(zip(texts, pool.map(twins.steps_by_rumur, texts, texts.values()), strict=True))
+
+
+@needs_rumur
+@pytest.mark.parametrize("name", twins.EDITS)
+def test_rumur_finds_the_same_failure_in_as_many_steps(name, by_rumur):
+    assert by_rumur[name] == twins.DEFECTS[name].steps
+
+
+@needs_rumur
+def test_rumur_finds_none_in_the_text_as_it_is():
+    assert twins.steps_by_rumur("fenced-victim", TEXT) is None
+
+
+def test_an_edit_that_finds_nothing_to_replace_is_an_error():
+    with pytest.raises(rumur.RumurError, match="0 times"):
+        twins.edited(TEXT.replace("-- R4", "-- R5"), "bypass")
+
+
+# ---- What only a worst case shows ---------------------------------------------------------------------
+
+
+def test_whoever_admits_by_the_next_chunk_preempts_a_request_twice_and_who_admits_whole_prompts_once():
+    """8 GPU pages, prompts to 6, outputs to 4, chunks of 2. ``resident-first`` admits by the next chunk as well."""
+    defect = next(defect for defect in SHELF if defect.breaks in SENTENCES)
+    counted = {}
+    for policy in (shelf.module_of(defect.name).POLICY, POLICIES["vllm-fcfs"], RESIDENT_FIRST):
+        (case,) = worst_cases(LifecycleModel(policy, defect.bounds), explored(policy, defect.bounds), [defect.breaks])
+        counted[policy.name] = case.value
+    assert counted == {"next-chunk-admission": 2, "vllm-fcfs": 1, "resident-first": 2}
 
 
 # ---- The second route itself ------------------------------------------------------------------------
