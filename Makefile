@@ -46,6 +46,7 @@ crosscheck: $(VENV)/test
 # All models, large ones too.
 verify: $(VENV)/test
 	$(BIN)/python -m model_checking.crosscheck --large
+	$(BIN)/python -m model_checking.twins
 	$(BIN)/python -m model_checking.tables
 
 # The Murphi text through Rumur, the TLA+ contract through TLC where TLA2TOOLS names its jar.
