@@ -265,7 +265,7 @@ def test_json_in_a_file_is_what_it_is_on_standard_output(capsys, trace):
     _, on_output, _ = run(capsys, "explain", "--json", "-", trace)
     _, out, _ = run(capsys, "explain", "--json", "out.json", trace)
     assert Path("out.json").read_text() == on_output
-    assert out.startswith("no-dead-end: 4 steps")
+    assert "no-dead-end: 4 steps" in out
     assert sorted(path.name for path in Path().iterdir()) == ["out.json", trace]
 
 
