@@ -15,7 +15,7 @@ MOST_LINES = 350
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "claims", "compiled", "bounds", "files"),
     ("lifecycle",),
-    ("requests", "tiers", "limits"),
+    ("requests", "tiers", "limits", "observations"),
     ("plan", "candidates", "room", "policies"),
     ("scheduling", "witness", "predicates", "occurrences", "properties"),
     ("explorer", "pages", "outcomes", "packing", "plain_states"),
