@@ -6,6 +6,8 @@
     +-- UsageError             exit 2   bad input: says where, and what to do
     |   +-- TraceFormatError            a line of a workload or trace file cannot be read
     |   +-- UnknownPolicy               no policy of that name
+    |   +-- PolicyFileError             a policy's file, or a rule in it, cannot be used
+    |   |   +-- RuleNotCompiled         Numba cannot compile a rule; interpreted it may still run
     |   +-- PoolTooSmall                no request of a workload can ever fit
     +-- IllegalTransition               (in lifecycle) an event it does not allow; nothing was changed
     +-- Stall                           (in outcomes) the engine stalled: who waits for what, and the remedy
@@ -48,6 +50,14 @@ class TraceFormatError(UsageError):
 
 class UnknownPolicy(UsageError):
     """No policy has that name."""
+
+
+class PolicyFileError(UsageError):
+    """A policy's file cannot be read, or a rule in it is none: says the line."""
+
+
+class RuleNotCompiled(PolicyFileError):
+    """Numba cannot compile a rule. With ``NUMBA_DISABLE_JIT=1`` everything runs interpreted, that rule too."""
 
 
 class PoolTooSmall(UsageError):

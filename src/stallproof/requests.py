@@ -80,6 +80,13 @@ def started(requests: Requests, r: int) -> bool:
 
 
 @compiled_in_place
+def require_row(requests: Requests, r: int) -> None:
+    """Raises IndexError if ``r`` is no row; compiled code would write wherever that leads."""
+    if r < 0 or r >= len(requests.phase):
+        raise IndexError("a rule answered with a row that the table does not have")
+
+
+@compiled_in_place
 def copy_row(source: Requests, s: int, target: Requests, t: int) -> None:
     """Copy row ``s`` of ``source`` over row ``t`` of ``target``."""
     target.phase[t] = source.phase[s]

@@ -11,6 +11,7 @@ from stallproof.policies.helix_disaggregated import HELIX_DISAGGREGATED
 from stallproof.policies.helix_published import HELIX_PUBLISHED
 from stallproof.policies.interface import Policy, Rules, decision, victim
 from stallproof.policies.lightllm_pause import LIGHTLLM_PAUSE
+from stallproof.policies.loading import names_a_file, policy_from_file
 from stallproof.policies.resident_first import RESIDENT_FIRST
 from stallproof.policies.sglang_retract import SGLANG_RETRACT
 from stallproof.policies.swap_first import SWAP_FIRST
@@ -39,11 +40,15 @@ POLICIES: dict[str, Policy] = {
 
 
 def policy_named(name: str) -> Policy:
-    """The policy called ``name``. Raises UnknownPolicy, listing those there are."""
+    """The policy called ``name``, or the one at ``FILE.py:NAME``.
+
+    Raises UnknownPolicy, listing those there are, and PolicyFileError.
+    """
+    if names_a_file(name):
+        return policy_from_file(name)
     if name not in POLICIES:
-        raise UnknownPolicy(
-            f"there is no policy '{name}'", "--policy", f"Choose one of: {', '.join(sorted(POLICIES))}."
-        )
+        remedy = f"Choose one of: {', '.join(sorted(POLICIES))}. Or give your own as FILE.py:NAME."
+        raise UnknownPolicy(f"there is no policy '{name}'", "--policy", remedy)
     return POLICIES[name]
 
 
