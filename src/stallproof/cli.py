@@ -17,7 +17,7 @@ EXIT_CODES = "exit codes: 0 holds, 1 violated, 2 bad input, 3 bound reached, 4 a
 
 
 POLICY = "one of `stallproof policies`, or FILE.py:NAME, see docs/write-a-policy.md"
-COST = "some hundred times slower"
+COST = "fifty to a hundred times slower"
 
 
 def parser() -> argparse.ArgumentParser:

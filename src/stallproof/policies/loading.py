@@ -8,6 +8,7 @@ was asked for, so that a trace that names it finds it again.
 from __future__ import annotations
 
 import ast
+import linecache
 import sys
 import traceback
 from dataclasses import replace
@@ -63,6 +64,7 @@ def _read(file: str) -> bytes:
 def _run(file: str, source: bytes) -> ModuleType:
     """The module in ``file``, run."""
     path = Path(file).absolute()
+    linecache.checkcache(str(path))  # it may have changed since it was last read
     module = ModuleType(f"stallproof-policy {path}")
     module.__file__ = str(path)
     sys.modules[module.__name__] = module  # for what looks a class's module up
