@@ -34,7 +34,7 @@ check: $(VENV)/pages
 	$(BIN)/stallproof drive --limit $(LIMIT) $(TRACE)
 
 test: $(VENV)/test
-	$(BIN)/ruff check src tests model_checking
+	$(BIN)/ruff check src tests model_checking examples
 	$(BIN)/mypy
 	$(BIN)/python -m pytest
 	if command -v rumur >/dev/null; then $(MAKE) crosscheck; else echo "rumur is not installed: cross-check skipped"; fi

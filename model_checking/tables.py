@@ -17,6 +17,8 @@ from rich.console import Console
 
 from model_checking.crosscheck import MANIFEST, bounds_of
 from model_checking.defects import SHELF
+from model_checking.guide_tables import columns, examples, questions, rules
+from model_checking.markdown import table
 from stallproof.bounds import Bounds
 from stallproof.comparing import survey
 from stallproof.lifecycle import GUARDS, TRANSITIONS, Event, Phase
@@ -27,12 +29,6 @@ from stallproof.report.diagrams import mermaid
 from stallproof.worst_cases import SENTENCES
 
 ROOT = Path(__file__).parent.parent
-
-
-def table(header: list[str], rows: list[list[str]]) -> str:
-    """A Markdown table."""
-    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
-    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
 
 
 def _fails(entry: dict[str, Any]) -> str:
@@ -161,6 +157,10 @@ def defects() -> str:
 
 PARTS = {
     "defects": defects,
+    "columns": columns,
+    "rules": rules,
+    "questions": questions,
+    "examples": examples,
     "agreements": agreements,
     "contract": contract,
     "policies": policies,
@@ -168,7 +168,14 @@ PARTS = {
     "lifecycle": lifecycle,
     "vocabulary": vocabulary,
 }
-FILES = ("README.md", "docs/defects.md", "docs/lifecycle.md", "docs/specification.md")
+FILES = (
+    "README.md",
+    "docs/defects.md",
+    "docs/lifecycle.md",
+    "docs/specification.md",
+    "docs/write-a-policy.md",
+)
+FILES = ("README.md", "docs/lifecycle.md", "docs/specification.md", "docs/write-a-policy.md")
 
 
 def regenerated(text: str) -> str:

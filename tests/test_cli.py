@@ -462,7 +462,7 @@ def test_drive_refuses_a_number_out_of_range(capsys, good, option, value):
         ("--max-output", "0", "Give a number from 1 to 255."), ("--max-output", "256", "Give a number from 1 to 255."),
         ("--max-states", "0", "Give at least 1."), ("--threads", "0", "Give at least 1."),
         ("--threads", "-3", "Give at least 1."),
-        ("--policy", "nope", f"Choose one of: {', '.join(sorted(POLICIES))}."),
+        ("--policy", "nope", f"Choose one of: {', '.join(sorted(POLICIES))}. Or give your own as FILE.py:NAME."),
         ("--unclaimed", "nope", f"Choose from: {', '.join(claim.name for claim in PROPERTIES)}."),
     ],
 )  # fmt: skip

@@ -19,7 +19,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("plan", "candidates", "room", "policies"),
     ("scheduling", "witness", "predicates", "occurrences", "properties"),
     ("explorer", "pages", "outcomes", "packing", "plain_states"),
-    ("model", "engine", "checking", "traces", "following", "worst_cases", "certifier", "recounting"),
+    ("model", "asking_again", "engine", "checking", "traces", "following", "worst_cases", "certifier", "recounting"),
     ("workloads", "driving", "comparing"),
     ("report", "benchmarks", "commands", "cli"),
 )
@@ -42,6 +42,8 @@ WITHIN_A_LAYER = {
     ("properties", "occurrences"),
     ("properties", "predicates"),
     ("properties", "witness"),
+    ("asking_again", "model"),
+    ("checking", "asking_again"),
     ("checking", "model"),
     ("checking", "traces"),
     ("checking", "worst_cases"),

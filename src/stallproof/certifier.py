@@ -15,7 +15,6 @@ last step, or all the way round a loop that closes and has a pass in it.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -25,13 +24,15 @@ from typing import Any
 
 from stallproof.bounds import Bounds
 from stallproof.claims import Claim, Kind
-from stallproof.compiled import INTERPRETED
-from stallproof.errors import EXIT_HOLDS, EXIT_OUR_FAULT, EXIT_USAGE, EXIT_VIOLATED, StallproofError
+from stallproof.compiled import INTERPRETED, interpreted_environment
+from stallproof.errors import EXIT_HOLDS, EXIT_OUR_FAULT, EXIT_USAGE, EXIT_VIOLATED, PolicyFileError, StallproofError
 from stallproof.lifecycle import Event, Phase
 from stallproof.limits import UNLIMITED, Limits
 from stallproof.plain_states import Table, lay_out, misplaced_pages, read_back
 from stallproof.plan import SELF, perform
-from stallproof.policies import Policy, policy_named
+from stallproof.policies import Policy, Rules, policy_named
+from stallproof.policies.loading import names_a_file
+from stallproof.policies.watching import Watcher, watcher_of
 from stallproof.properties import PROPERTIES
 from stallproof.scheduling import compute, schedule
 from stallproof.tiers import peak_pages
@@ -46,11 +47,15 @@ class CertificationError(StallproofError):
 
 @dataclass(frozen=True)
 class Certificate:
-    """What was certified: the property fails along a run of so many steps, the last ``loop`` of them for ever."""
+    """What was certified: the property fails along a run of so many steps, the last ``loop`` of them for ever.
+
+    ``notes``: what a rule from somebody's file did wrong on the way, in sentences.
+    """
 
     property: str
     steps: int
     loop: int
+    notes: Sequence[str] = ()
 
 
 def certify(trace: dict[str, Any], policy: Policy | None = None) -> Certificate:
@@ -65,7 +70,8 @@ def certify(trace: dict[str, Any], policy: Policy | None = None) -> Certificate:
     breaks: list[bool] = []
     passes: list[bool] = []
     settled: list[int] = []
-    for step, before, after in replayed(trace, policy):
+    notes: list[str] = []
+    for step, before, after in replayed(trace, policy, notes):
         breaks.append(bool(claim.predicate(step)) is (claim.kind is Kind.EVENTUALLY))
         passes.append(step.is_pass[0] == 1)
         row = int(step.settles[0])
@@ -74,7 +80,7 @@ def certify(trace: dict[str, Any], policy: Policy | None = None) -> Certificate:
     loop = _judge(claim, states, breaks, passes, trace["loop_start"])
     if loop:
         _insist_on_fairness(states[-loop - 1 :], settled[-loop:])
-    return Certificate(claim.name, len(breaks), loop)
+    return Certificate(claim.name, len(breaks), loop, tuple(notes))
 
 
 def _insist_on_fairness(states: Sequence[Table], settled: Sequence[int]) -> None:
@@ -85,15 +91,19 @@ def _insist_on_fairness(states: Sequence[Table], settled: Sequence[int]) -> None
             raise CertificationError("a copy is in flight all the way round the loop: it would never be done")
 
 
-def replayed(trace: dict[str, Any], policy: Policy | None = None) -> Iterator[tuple[Step, Table, Table]]:
+def replayed(
+    trace: dict[str, Any], policy: Policy | None = None, notes: list[str] | None = None
+) -> Iterator[tuple[Step, Table, Table]]:
     """Each recorded step, checked, and the state before and after it. The ``Step`` is good until the next one.
 
-    Raises CertificationError at the first that nobody can make, or that leads elsewhere than recorded.
+    ``notes`` gets what went wrong in a rule. Raises CertificationError at the first step that nobody can make, or
+    that leads elsewhere than recorded.
     """
     if not INTERPRETED:
         raise CertificationError("certify runs only with NUMBA_DISABLE_JIT=1; call certify_all")
     bounds = Bounds(**trace["bounds"]).checked()
     rules = (policy or policy_named(trace["policy"])).rules
+    watcher = watcher_of(rules) or Watcher()
     most = (bounds.pass_requests or UNLIMITED, bounds.pass_tokens or UNLIMITED)
     limits = Limits(bounds.chunk_tokens, bounds.lookahead, *most)
     step = new_step(bounds.live, bounds.gpu_pages, bounds.host_pages, bounds.page_tokens, limits, bounds.copies)
@@ -101,16 +111,22 @@ def replayed(trace: dict[str, Any], policy: Policy | None = None) -> Iterator[tu
     arrived = 0
     for k, recorded in enumerate(trace["steps"], 1):
         before = after
+        watcher.numbers = [row.number for row in before.rows]
         lay_out(step, before, bounds)
-        arrived += _move(step, recorded, before, bounds, rules, k)
+        arrived += _move(step, recorded, before, bounds, rules, watcher, k)
         after = read_back(step, before.rows, arrived)
         _compare(after, recorded, k)
         if wrong := misplaced_pages(after, bounds):
             raise CertificationError(f"step {k}: {wrong}")
+        if notes is not None:
+            notes.extend(f"step {k}: {note}" for note in dict.fromkeys(watcher.notes))
+        watcher.notes.clear()
         yield step, before, after
 
 
-def _move(step: Step, recorded: dict[str, Any], table: Table, bounds: Bounds, rules: Any, k: int) -> int:
+def _move(
+    step: Step, recorded: dict[str, Any], table: Table, bounds: Bounds, rules: Rules, watcher: Watcher, k: int
+) -> int:
     """Carry out one move. Returns how many requests arrived. Raises CertificationError if nobody can make it."""
 
     def insist(holds: bool, sentence: str) -> None:
@@ -127,8 +143,14 @@ def _move(step: Step, recorded: dict[str, Any], table: Table, bounds: Bounds, ru
             insist(accepted == 0 or decodes, "drafts of a request that does not decode")
             step.plan.drafts_accepted[row] = accepted
         insist(drafts == 0, "drafts of more requests than are live")
-        schedule(step.after, step.tiers, rules, step.limits, step.plan)
-        compute(step.after, step.tiers, step.plan)
+        try:
+            schedule(step.after, step.tiers, rules, step.limits, step.plan)
+            compute(step.after, step.tiers, step.plan)
+        except Exception as error:  # as in the model: an illegal pass counts as one that changed nothing
+            watcher.notes.append(str(error))
+            begin(step, 1)
+            step.legal[0] = 0
+            return 0
         undo_if_failed(step)
         replay(step)
         return 0
@@ -225,13 +247,15 @@ def certify_all(traces: Sequence[dict[str, Any]], module: str = "stallproof.cert
         capture_output=True,
         text=True,
         check=False,
-        env={
-            **os.environ,
-            "NUMBA_DISABLE_JIT": "1",
-            "PYTHONPATH": os.pathsep.join(filter(None, (str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")))),
-        },
+        env=interpreted_environment(),
     )
     if done.returncode != EXIT_HOLDS:
+        if any(names_a_file(trace["policy"]) for trace in traces):
+            raise PolicyFileError(
+                f"interpreted it does not answer as it does compiled ({done.stderr.strip()})",
+                traces[0]["policy"],
+                "Answer from the arguments alone, with plain integers, within the rows of the table.",
+            )
         raise CertificationError(f"a counterexample was not certified: {done.stderr.strip()}")
     return [Certificate(**each) for each in json.loads(done.stdout)]
 

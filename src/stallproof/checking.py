@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from stallproof.asking_again import own_rules, require_same_answers
 from stallproof.bounds import Bounds
 from stallproof.claims import Kind, Verdict
 from stallproof.errors import EXIT_BOUND_REACHED, EXIT_HOLDS, EXIT_VIOLATED
@@ -138,12 +139,15 @@ def check(
     """Explore every state of ``policy`` within ``bounds`` and judge every property.
 
     ``all_worst_cases``: also those that take as long as the search, and several times its memory. Raises
-    UsageError for bounds that make no sense and UnknownPolicy for a name that is not there.
+    UsageError for bounds that make no sense, UnknownPolicy for a name that is not there, and PolicyFileError
+    for a policy of somebody's file that cannot be asked, or does not always answer the same.
     """
     if isinstance(policy, str):
         policy = policy_named(policy)
     model = LifecycleModel(policy, bounds or Bounds())
     exploration = explore(model, max_states=max_states, threads=threads, progress=progress)
+    if own_rules(policy.rules):
+        require_same_answers(model, exploration)
     return judge(model, exploration, SENTENCES if all_worst_cases else CHEAP)
 
 

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import argparse
 import os
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from stallproof import __version__
 from stallproof.bounds import Bounds
-from stallproof.errors import EXIT_USAGE, StallproofError
+from stallproof.errors import EXIT_USAGE, RuleNotCompiled, StallproofError
 
 EXIT_CODES = "exit codes: 0 holds, 1 violated, 2 bad input, 3 bound reached, 4 a defect of stallproof itself"
+
+
+POLICY = "one of `stallproof policies`, or FILE.py:NAME, see docs/write-a-policy.md"
+COST = "fifty to a hundred times slower"
 
 
 def parser() -> argparse.ArgumentParser:
@@ -27,7 +32,7 @@ def parser() -> argparse.ArgumentParser:
     _check(verbs.add_parser("check", help="explore a policy exhaustively within bounds", epilog=EXIT_CODES))
     _drive(verbs.add_parser("drive", help="drive the page manager over a workload", epilog=EXIT_CODES))
     explain = verbs.add_parser("explain", help="replay a saved trace and show it; exit 1 if it still breaks its claim")
-    explain.add_argument("file", metavar="TRACE", help="a file that check --trace wrote")
+    explain.add_argument("file", metavar="TRACE", help="what check --trace wrote; a policy FILE.py:NAME in it is run")
     diagram = verbs.add_parser("diagram", help="print the lifecycle's diagram, or the graph of the states reached")
     diagram.add_argument("--format", choices=("mermaid", "dot", "svg"), default="mermaid")
     diagram.add_argument(
@@ -47,7 +52,7 @@ def parser() -> argparse.ArgumentParser:
 
 def _sizes(verb: argparse.ArgumentParser) -> None:
     """The options that say what is explored."""
-    verb.add_argument("--policy", default="resident-first", metavar="NAME", help="see: stallproof policies")
+    verb.add_argument("--policy", default="resident-first", metavar="NAME", help=POLICY)
     _bounds(verb)
 
 
@@ -100,12 +105,12 @@ def _compare(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--format", choices=("table", "markdown", "json"), default="table", help="markdown: for a pull request"
     )
-    verb.add_argument("one", metavar="A", help="a policy; see: stallproof policies")
+    verb.add_argument("one", metavar="A", help=f"a policy: {POLICY}")
     verb.add_argument("other", metavar="B", help="another policy")
 
 
 def _drive(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("--policy", default="resident-first", metavar="NAME", help="see: stallproof policies")
+    verb.add_argument("--policy", default="resident-first", metavar="NAME", help=POLICY)
     verb.add_argument("--gpu-pages", type=int, metavar="N", help="default: half of the workload's peak demand")
     verb.add_argument("--host-pages", type=int, metavar="N", help="default: half of the GPU's; 0: no host tier")
     verb.add_argument("--page-tokens", type=int, default=64, metavar="N", help="tokens a page (default 64)")
@@ -130,6 +135,16 @@ def _drive(verb: argparse.ArgumentParser) -> None:
     )
 
 
+def _interpreted(arguments: Sequence[str], why: RuleNotCompiled) -> int:
+    """The same command in a Python process in which nothing is compiled."""
+    from stallproof.compiled import interpreted_environment
+
+    print(f"stallproof: warning: {why} Until then everything runs interpreted, {COST}.", file=sys.stderr, flush=True)
+    return subprocess.run(
+        [sys.executable, "-m", "stallproof.cli", *arguments], check=False, env=interpreted_environment()
+    ).returncode
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command. Returns its exit code."""
     if sys.stdout is None or sys.stderr is None:
@@ -139,6 +154,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from stallproof import commands
 
         return int(getattr(commands, options.verb)(options))
+    except RuleNotCompiled as error:
+        return _interpreted(sys.argv[1:] if arguments is None else arguments, error)
     except StallproofError as error:
         print(f"stallproof: error: {error}", file=sys.stderr)
         return error.exit_code

@@ -63,13 +63,14 @@ def check(options: argparse.Namespace) -> int:
     counterexamples = [failure.trace for failure in result.failures if failure.trace is not None]
     with _bar("certifying", None):
         certificates = certify_all([traces.as_json(trace) for trace in counterexamples])
+        notes = {certificate.property: certificate.notes for certificate in certificates if certificate.notes}
         shown = [case.as_json() for case in result.worst_cases] if options.worst_cases else []
         recount_all(shown)
     console = console_for(options.json)
     if shown:
         print_worst_cases(result.worst_cases, console)
         console.print()
-    print_check(result, console, certified=len(certificates))
+    print_check(result, console, certified=len(certificates), notes=notes)
     if options.trace is not None:
         failed = next(iter(counterexamples), None)
         if failed is None:
@@ -77,7 +78,8 @@ def check(options: argparse.Namespace) -> int:
         else:
             traces.save(failed, Path(options.trace))
             print(f"trace of {failed.claim.name} written to {options.trace}", file=sys.stderr)
-    extra = {"certified": len(certificates)} | ({"worst_case_runs": shown} if shown else {})
+    extra: dict[str, Any] = {"certified": len(certificates)} | ({"notes": notes} if notes else {})
+    extra |= {"worst_case_runs": shown} if shown else {}
     write_json(result.as_json() | extra, options.json)
     return result.exit_code
 
@@ -177,14 +179,18 @@ def explain(options: argparse.Namespace) -> int:
     """Replay a saved trace from the state without requests, and show it."""
     require_writable(options.json, "--json")
     from stallproof import traces
+    from stallproof.certifier import certify_all
+    from stallproof.policies.loading import names_a_file
     from stallproof.report.timeline import print_timeline
-    from stallproof.report.verdicts import bounds_in_words
+    from stallproof.report.verdicts import bounds_in_words, print_notes
 
     trace = traces.load(Path(options.file))
     console = console_for(options.json)
     console.print(Text.assemble((trace.policy.name, "bold"), f": {trace.policy.summary}"))
     console.print(Text(f"{bounds_in_words(trace.bounds)}. Replayed: every step is as recorded."))
     print_timeline([trace], console)
+    if names_a_file(trace.policy.name):
+        print_notes(certify_all([traces.as_json(trace)])[0].notes, console)
     write_json(traces.as_json(trace), options.json)
     return EXIT_VIOLATED
 

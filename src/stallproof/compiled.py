@@ -9,6 +9,7 @@ of the whole package.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
@@ -20,6 +21,9 @@ from numba.core.config import DISABLE_JIT
 
 INTERPRETED = bool(DISABLE_JIT)
 
+ROOT = Path(__file__).parent
+"""The folder of the package."""
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -27,9 +31,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 def package_digest() -> str:
     """A digest of every source file of the package."""
     digest = hashlib.sha256()
-    root = Path(__file__).parent
-    for path in sorted(root.rglob("*.py")):
-        digest.update(str(path.relative_to(root)).encode())
+    for path in sorted(ROOT.rglob("*.py")):
+        digest.update(str(path.relative_to(ROOT)).encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
@@ -79,10 +82,27 @@ def compiled_part(function: F) -> F:
     return _compiled(function, _nrt=False, no_cpython_wrapper=True)
 
 
-def compiled_rule(function: F) -> F:
-    """In place, and called through its address."""
+def compiled_rule(function: F, allocates: bool = False) -> F:
+    """In place, and called through its address.
+
+    A rule of somebody else's file is not cached, since we do not know what it depends on, and an index out of
+    range raises in it. ``allocates``: it makes lists or arrays, and so needs reference counts.
+    """
     if INTERPRETED:
         return function
-    dispatcher = numba.njit(nogil=True, _nrt=False)(function)
-    dispatcher._cache = _PackageCache(function)
+    ours = is_ours(function)
+    dispatcher = numba.njit(nogil=True, boundscheck=not ours, _nrt=allocates)(function)
+    if ours:
+        dispatcher._cache = _PackageCache(function)
     return dispatcher
+
+
+def is_ours(function: Callable[..., Any]) -> bool:
+    """The function stands in a file of this package."""
+    return Path(function.__code__.co_filename).is_relative_to(ROOT)
+
+
+def interpreted_environment() -> dict[str, str]:
+    """The environment of a Python process that runs this package with nothing compiled."""
+    path = os.pathsep.join(filter(None, (str(ROOT.parent), os.environ.get("PYTHONPATH"))))
+    return {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": path}

@@ -20,7 +20,7 @@ import numpy as np
 
 from stallproof.bounds import MOST_SIZE
 from stallproof.claims import Kind
-from stallproof.errors import UsageError
+from stallproof.errors import RuleRaised, StallproofError, UsageError
 from stallproof.lifecycle import Phase
 from stallproof.limits import Limits
 from stallproof.outcomes import (
@@ -195,9 +195,11 @@ class Engine:
             schedule(step.after, step.tiers, self._policy.rules, self._limits, step.plan)
             if step.plan.failed[0]:
                 raise AllocationFailure(self._failure())
-        except Exception:  # a policy that asks for the illegal: as if there had been no pass
+        except Exception as error:  # a policy that asks for the illegal: as if there had been no pass
             begin(step, 1)
-            raise
+            if isinstance(error, StallproofError):
+                raise
+            raise RuleRaised(self._policy.name, error) from error
         decided = int(step.plan.operations[0])
         counts.peak_gpu_pages = max(counts.peak_gpu_pages, self.gpu_pages - int(step.tiers.free[GPU]))
         self._count_operations(decided)

@@ -9,7 +9,7 @@ import numpy as np
 
 from stallproof.compiled import compiled_in_place
 from stallproof.limits import Limits
-from stallproof.requests import Column, Requests
+from stallproof.requests import Column, Requests, require_row
 from stallproof.tiers import RECOMPUTE_PAUSE, SCHEDULE, SUSPEND, Tiers, apply
 
 
@@ -112,9 +112,10 @@ def clear(plan: Plan, limits: Limits) -> None:
 def perform(requests: Requests, tiers: Tiers, plan: Plan, event: int, r: int, amount: int, requester: int) -> None:
     """Carry out ``event`` on the counts and write it into the plan.
 
-    Raises IllegalTransition, with nothing changed, if the lifecycle does not allow it, and
-    OverflowError if the pass decides more than any correct pass can.
+    Raises IllegalTransition, with nothing changed, if the lifecycle does not allow it, IndexError if there is
+    no row ``r``, and OverflowError if the pass decides more than any correct pass can.
     """
+    require_row(requests, r)
     k = plan.operations[0]
     if k == len(plan.event):
         raise OverflowError("a pass decided more operations than requests allow: its policy gives up the same ones")

@@ -39,8 +39,8 @@ NOBODY = -1
 class Requests(NamedTuple):
     """Struct of arrays, each of shape (rows,). A row that is new or finished is empty."""
 
-    phase: Column  # int8, a Phase
-    decoding: Column  # int8, 1 once its prefill is complete and has yielded a token
+    phase: Column  # int64 a Phase: WAITING, ACTIVE, SUSPENDED, RECOMPUTE_PAUSED; an empty row is NEW or FINISHED
+    decoding: Column  # int64 1 once its prefill is complete and has yielded a token
     tokens: Column  # int64 tokens known: prompt plus generated so far
     output_left: Column  # int64 tokens it may still generate; only policies that say so look at it
     computed: Column  # int64 tokens whose keys and values are in its pages
@@ -77,6 +77,13 @@ def live(requests: Requests, r: int) -> bool:
 def started(requests: Requests, r: int) -> bool:
     """Has computed at least one token since it arrived or was last recompute-paused."""
     return requests.computed[r] > 0
+
+
+@compiled_in_place
+def require_row(requests: Requests, r: int) -> None:
+    """Raises IndexError if ``r`` is no row; compiled code would write wherever that leads."""
+    if r < 0 or r >= len(requests.phase):
+        raise IndexError("a rule answered with a row that the table does not have")
 
 
 @compiled_in_place

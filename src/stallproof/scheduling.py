@@ -12,8 +12,8 @@ from stallproof.compiled import compiled_in_place
 from stallproof.limits import Limits, tokens_wanted
 from stallproof.plan import REQUESTS, SELF, TOKENS, Plan, Rule, clear, perform
 from stallproof.policies.interface import Rules
-from stallproof.requests import ACTIVE, NOBODY, SUSPENDED, Requests, live
-from stallproof.room import COPIES_MAKE_ROOM, FITS, LACKS_PAGES, LOADS, come_back, serve
+from stallproof.requests import ACTIVE, NOBODY, SUSPENDED, Requests, live, require_row
+from stallproof.room import COPIES_MAKE_ROOM, FITS, LACKS_PAGES, LOADS, come_back, serve, waits
 from stallproof.tiers import FINISH, RECOMPUTE_PAUSE, SUSPEND, Tiers, copies_in_flight
 
 H1_DECODE_FITS = int(Rule.H1_DECODE_FITS)
@@ -118,24 +118,25 @@ def context_phase(
         if plan.left[REQUESTS] == 0 or tokens == 0:
             plan.fired[LIMIT_REACHED] += 1
             return
-        outcome = try_to_schedule(requests, tiers, rules, plan, r, tokens)
-        if outcome == COPIES_MAKE_ROOM:
-            plan.fired[R10_COPIES_MAKE_ROOM] += 1
-            return  # R10
-        if outcome != LACKS_PAGES:
-            plan.fired[CHUNK_FITS] += int(outcome == FITS)
-            continue
-        victim = victim_for_prefill(requests, tiers, rules, plan, r, tokens)
-        if victim != NOBODY:
-            recompute_pause(requests, tiers, plan, victim, r, K3_PAUSE_ACTIVE, K4_PAUSE_SUSPENDED, K4_PROMOTE)
-            if rules.keeps_freed_pages(requests, tiers, plan, r, tokens):  # K6, R5
-                plan.fired[K6_KEEP_FREED_PAGES] += 1
-                return
-        else:
-            plan.fired[K5_WAIT] += 1
-            if rules.lets_nobody_pass(requests, tiers, plan, r, tokens):  # R4
-                plan.fired[R4_NO_BYPASS] += 1
-                return
+        if not waits(requests, r) or rules.admits(requests, tiers, plan, r, tokens):
+            outcome = try_to_schedule(requests, tiers, rules, plan, r, tokens)
+            if outcome == COPIES_MAKE_ROOM:
+                plan.fired[R10_COPIES_MAKE_ROOM] += 1
+                return  # R10
+            if outcome != LACKS_PAGES:
+                plan.fired[CHUNK_FITS] += int(outcome == FITS)
+                continue
+            victim = victim_for_prefill(requests, tiers, rules, plan, r, tokens)
+            if victim != NOBODY:
+                recompute_pause(requests, tiers, plan, victim, r, K3_PAUSE_ACTIVE, K4_PAUSE_SUSPENDED, K4_PROMOTE)
+                if rules.keeps_freed_pages(requests, tiers, plan, r, tokens):  # K6, R5
+                    plan.fired[K6_KEEP_FREED_PAGES] += 1
+                    return
+                continue
+        plan.fired[K5_WAIT] += 1
+        if rules.lets_nobody_pass(requests, tiers, plan, r, tokens):  # R4
+            plan.fired[R4_NO_BYPASS] += 1
+            return
 
 
 @compiled_in_place
@@ -234,6 +235,7 @@ def recompute_pause(
     rule_if_promoted: int,
 ) -> None:
     """Recompute-pause ``victim``. One that this pass suspended is promoted: it leaves the suspended list (R2)."""
+    require_row(requests, victim)
     if plan.given_up[victim]:
         plan.fired[rule_if_promoted] += 1
     elif requests.phase[victim] == ACTIVE:

@@ -17,7 +17,7 @@ import numpy as np
 
 from stallproof.bounds import Bounds
 from stallproof.claims import Claim, Kind
-from stallproof.errors import ReplayError, TraceFormatError, UsageError
+from stallproof.errors import PolicyFileError, ReplayError, RuleNotCompiled, TraceFormatError, UsageError
 from stallproof.files import write_whole
 from stallproof.lifecycle import Event, Phase
 from stallproof.model import OF_A_ROW, LifecycleModel, Move
@@ -279,6 +279,11 @@ def load(path: Path) -> Trace:
         expected = [(step["after"], step["abandoned"]) for step in data["steps"]]
         loop_start = None if data["loop_start"] is None else _same_type(data["loop_start"], 0)
         model = LifecycleModel(policy_named(data["policy"]), bounds)
+    except RuleNotCompiled:
+        raise
+    except PolicyFileError as error:
+        remedy = f"The trace is of {data['policy']}: have that file here, as it was."
+        raise TraceFormatError(error.what, f"{path}, {error.place}", remedy) from None
     except UsageError as error:
         raise TraceFormatError(error.what, f"{path}, {error.place}".rstrip(", "), error.remedy) from None
     except (KeyError, TypeError, ValueError, AttributeError, StopIteration) as error:

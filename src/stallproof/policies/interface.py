@@ -45,7 +45,7 @@ class _CompiledRule:
     def __init__(self, function: Callable[..., Any], rule_type: _RuleType) -> None:
         self.function = function
         self.rule_type = rule_type
-        self.dispatcher = compiled_rule(function)
+        self.allocates = False
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
 
@@ -53,8 +53,12 @@ class _CompiledRule:
         return self.function(*arguments)
 
     @cached_property
+    def _dispatcher(self) -> Any:
+        return compiled_rule(self.function, self.allocates)
+
+    @cached_property
     def _code(self) -> Any:
-        return self.dispatcher.get_compile_result(self.rule_type.signature)  # type: ignore[attr-defined]
+        return self._dispatcher.get_compile_result(self.rule_type.signature)
 
     @cached_property
     def c_address(self) -> int:
@@ -81,25 +85,43 @@ def _unbox_rule(rule_type: _RuleType, rule: Any, c: Any) -> NativeValue:
     return NativeValue(value._getvalue())
 
 
-_ARGUMENTS = (
+ARGUMENTS = (
     numba.typeof(new_requests(1)),
     numba.typeof(new_tiers(1, 1, 1)),
     numba.typeof(new_plan(1)),
     types.int64,
     types.int64,
 )
-_VICTIM = _RuleType(types.int64(*_ARGUMENTS))
-_DECISION = _RuleType(types.boolean(*_ARGUMENTS))
+_VICTIM = _RuleType(types.int64(*ARGUMENTS))
+_DECISION = _RuleType(types.boolean(*ARGUMENTS))
+
+
+def _rule(function: Callable[..., Any], rule_type: _RuleType) -> Any:
+    if not INTERPRETED:
+        return _CompiledRule(function, rule_type)
+    function.rule_type = rule_type  # type: ignore[attr-defined] # so that it can be told which it is
+    return function
 
 
 def victim(function: VictimRule) -> VictimRule:
     """A rule that answers with the row of a victim, or NOBODY."""
-    return function if INTERPRETED else _CompiledRule(function, _VICTIM)
+    return _rule(function, _VICTIM)
 
 
 def decision(function: DecisionRule) -> DecisionRule:
     """A rule that answers yes or no."""
-    return function if INTERPRETED else _CompiledRule(function, _DECISION)
+    return _rule(function, _DECISION)
+
+
+def answers_with_a_row(rule: Any) -> bool | None:
+    """It is a victim rule; false: a decision rule; None: no rule at all."""
+    rule_type = getattr(rule, "rule_type", None)
+    return None if rule_type is None else rule_type is _VICTIM
+
+
+def function_of(rule: Any) -> Callable[..., Any]:
+    """The plain Python function that was made a rule."""
+    return getattr(rule, "function", rule)
 
 
 @decision
@@ -136,6 +158,7 @@ class Rules(NamedTuple):
     lets_nobody_pass: DecisionRule  # R4: does the context phase end at this blocked request?
     waits_for_copies: DecisionRule  # R10: does a decode that found no way wait for copies in flight?
     serves_next_priority: DecisionRule  # R9: does the pass go on to the priority that starts with this request?
+    admits: DecisionRule = yes  # may this request, which holds no pages, come in? If not, it is blocked
     prefills_behind_the_end: DecisionRule = yes  # does the context phase go on behind the generation phase's end?
     own_pass: DecisionRule = no  # has the policy decided the whole pass itself? See :func:`whole_pass`
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -53,10 +53,17 @@ def outcome(result: PropertyResult) -> Text:
     return Text(words, style=style)
 
 
-def print_check(result: CheckResult, console: Console, timelines: bool = True, certified: int = 0) -> None:
+def print_check(
+    result: CheckResult,
+    console: Console,
+    timelines: bool = True,
+    certified: int = 0,
+    notes: Mapping[str, Sequence[str]] | None = None,
+) -> None:
     """Print the verdict, every property, the rules that never fired, and the shortest traces.
 
-    ``certified``: how many of the traces the plain-Python checker has certified.
+    ``certified``: how many of the traces the plain-Python checker has certified; ``notes``: what it had to say
+    of rules from somebody's file, by property.
     """
     console.print(Text.assemble((result.policy.name, "bold"), f": {result.policy.summary}"))
     console.print(Text(bounds_in_words(result.bounds)))
@@ -88,6 +95,7 @@ def print_check(result: CheckResult, console: Console, timelines: bool = True, c
         for failures in _by_trace(result.findings):
             console.print()
             print_timeline([failure.trace for failure in failures if failure.trace is not None], console)
+            print_notes((notes or {}).get(failures[0].name, ()), console)
         for failure in result.findings:
             if failure.trace is None:
                 console.print(Text(never_happened(failure), style="yellow"))
@@ -96,6 +104,12 @@ def print_check(result: CheckResult, console: Console, timelines: bool = True, c
         if result.findings:
             console.print()
     console.print(verdict_line(result))
+
+
+def print_notes(notes: Sequence[str], console: Console) -> None:
+    """What rules from somebody's file did wrong in the run above."""
+    for note in notes:
+        console.print(Text(note, style="yellow"))
 
 
 def _can_fire(rule: str, bounds: Bounds) -> bool:
