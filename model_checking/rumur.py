@@ -43,6 +43,7 @@ def constants_for(policy: str, bounds: Bounds, claims: int = 0) -> dict[str, int
         "MAX_OUTPUT": bounds.max_output,
         "CANCEL": int(bounds.cancel),
         "LOOKAHEAD": bounds.lookahead,
+        "STATE_PAGES": bounds.state_pages,
         "PRIORITIES": bounds.priorities,
         "PASS_REQUESTS": bounds.pass_requests,
         "PASS_TOKENS": bounds.pass_tokens,

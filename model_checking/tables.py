@@ -41,6 +41,7 @@ def _richer(bounds: Bounds) -> str:
     """What the bounds switch on that is off by default."""
     switched = [
         (f"lookahead {bounds.lookahead}", bounds.lookahead),
+        (f"{bounds.state_pages} pages of state", bounds.state_pages),
         (f"{bounds.priorities} priorities", bounds.priorities > 1),
         (f"{bounds.pass_requests} requests a pass", bounds.pass_requests),
         (f"{bounds.pass_tokens} tokens a pass", bounds.pass_tokens),

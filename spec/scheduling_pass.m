@@ -15,6 +15,7 @@ const
   MAX_OUTPUT:   3;
   CANCEL:       1;  -- 1: any live request may be cancelled
   LOOKAHEAD:    0;  -- drafts of a decode
+  STATE_PAGES:  0;  -- pages of recurrent state that a request holds beside those of its tokens
   PRIORITIES:   1;  -- 0 is served first
   PASS_REQUESTS: 0; -- the most a pass schedules; 0: no limit
   PASS_TOKENS:  0;
@@ -116,7 +117,8 @@ end;
 
 function pages_for(tokens: number): number;
 begin
-  return (tokens + PAGE_TOKENS - 1) / PAGE_TOKENS;
+  if tokens = 0 then return 0; end;
+  return (tokens + PAGE_TOKENS - 1) / PAGE_TOKENS + STATE_PAGES;
 end;
 
 -- Pages that nobody has and a copy in flight reads or writes.
@@ -687,10 +689,10 @@ end;
 -- stop early, so shorter outputs add nothing. One that can never fit is refused, and nothing changes.
 ruleset prompt: 1..MAX_PROMPT do
   ruleset priority: urgency do
-  rule "arrive" !spent & !live(LIVE - 1) & prompt + LOOKAHEAD <= GPU_PAGES * PAGE_TOKENS ==>
+  rule "arrive" !spent & !live(LIVE - 1) & prompt + LOOKAHEAD <= (GPU_PAGES - STATE_PAGES) * PAGE_TOKENS ==>
   var output: number; r: number; overtaken: boolean;
   begin
-    output := GPU_PAGES * PAGE_TOKENS - LOOKAHEAD - prompt + 1;
+    output := (GPU_PAGES - STATE_PAGES) * PAGE_TOKENS - LOOKAHEAD - prompt + 1;
     if output > MAX_OUTPUT then output := MAX_OUTPUT; end;
     r := LIVE - 1;
     while r > 0 & !live(r - 1) do r := r - 1; end;
@@ -704,7 +706,8 @@ ruleset prompt: 1..MAX_PROMPT do
   end;
   end;
 
-  rule "refuse" !spent & !live(LIVE - 1) & prompt + MAX_OUTPUT - 1 + LOOKAHEAD > GPU_PAGES * PAGE_TOKENS ==>
+  rule "refuse" !spent & !live(LIVE - 1)
+    & prompt + MAX_OUTPUT - 1 + LOOKAHEAD > (GPU_PAGES - STATE_PAGES) * PAGE_TOKENS ==>
   begin
     look_back(unfulfilled_by_environment(!live(0)), false);
   end;

@@ -142,12 +142,13 @@ def test_check_takes_every_bound_from_its_option(capsys):
         capsys, "check", "--live", "2", "--gpu-pages", "3", "--host-pages", "1", "--page-tokens", "2",
         "--chunk-tokens", "3", "--max-prompt", "4", "--max-output", "1", "--no-cancel", "--no-early-stop",
         "--every-output", "--lookahead", "1", "--priorities", "2", "--pass-requests", "2", "--pass-tokens", "4",
-        "--copies", "--threads", "1", "--json", "-",
+        "--copies", "--state-pages", "1", "--threads", "1", "--json", "-",
     )  # fmt: skip
     assert json.loads(out)["bounds"] == {
         "live": 2, "gpu_pages": 3, "host_pages": 1, "page_tokens": 2, "chunk_tokens": 3, "max_prompt": 4,
         "max_output": 1, "cancel": False, "early_stop": False, "every_output": True,
         "lookahead": 1, "priorities": 2, "pass_requests": 2, "pass_tokens": 4, "copies": True,
+        "state_pages": 1,
     }  # fmt: skip
     assert code in (0, 1)
 

@@ -45,6 +45,20 @@ OTHERS = [
     Bounds(live=3, gpu_pages=3, host_pages=2, page_tokens=2, copies=True, lookahead=1, priorities=2),
 ]
 
+WITH_STATE = [
+    Bounds(live=3, gpu_pages=5, host_pages=2, state_pages=1),
+    Bounds(live=3, gpu_pages=6, host_pages=3, page_tokens=2, max_output=4, state_pages=2),
+    Bounds(live=2, gpu_pages=5, host_pages=3, lookahead=1, copies=True, state_pages=1),
+    Bounds(live=3, gpu_pages=4, host_pages=0, page_tokens=2, priorities=2, state_pages=1),
+]
+
+
+@pytest.mark.parametrize("bounds", WITH_STATE)
+def test_it_holds_where_a_request_has_recurrent_state_too(bounds):
+    findings = explored(RESIDENT_FIRST, bounds).findings
+    assert {f.verdict for f in findings.values()} <= {Verdict.HOLDS, Verdict.NOT_APPLICABLE}
+    assert explored(RESIDENT_FIRST, bounds).states > 100
+
 
 def stalls(found):
     return [bounds for bounds, names in found.items() if names & STALLS]

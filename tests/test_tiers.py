@@ -32,7 +32,9 @@ from stallproof.tiers import (
     new_tiers,
     oldest_suspension,
     pages_for,
+    pages_to_hold,
     peak_pages,
+    peak_to_hold,
 )
 
 LEGAL = {(row.event, source) for row in TRANSITIONS for source in row.sources}
@@ -75,6 +77,14 @@ def test_pages_for_is_the_fewest_pages_that_hold_the_tokens(tokens, page_tokens)
     pages = pages_for(tokens, page_tokens)
     assert pages * page_tokens >= tokens
     assert pages == 0 or (pages - 1) * page_tokens < tokens
+
+
+@given(st.integers(1, 300), st.integers(1, 20), st.integers(0, 9))
+def test_recurrent_state_is_so_many_pages_more_for_whoever_has_any_token(tokens, page_tokens, state_pages):
+    tiers = new_tiers(9, 0, page_tokens, state_pages=state_pages)
+    assert pages_to_hold(tiers, tokens) == pages_for(tokens, page_tokens) + state_pages
+    assert pages_to_hold(tiers, 0) == 0
+    assert peak_to_hold(tiers, tokens, 3, 1) == peak_pages(tokens, 3, page_tokens, 1) + state_pages
 
 
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 9))

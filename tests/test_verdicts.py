@@ -42,9 +42,12 @@ def test_bounds_are_told_in_one_line():
         "1 live request, 1 GPU page, no host tier, 2 tokens a page, chunks of 1, prompts to 1, outputs to 1, "
         "no cancellation, no early stop"
     )
-    rich = bounds_in_words(Bounds(lookahead=1, priorities=2, pass_requests=1, pass_tokens=3, copies=True))
+    rich = bounds_in_words(
+        Bounds(lookahead=1, state_pages=2, priorities=2, pass_requests=1, pass_tokens=3, copies=True)
+    )
     assert rich.endswith(
-        "1 draft a decode, 2 priorities, at most 1 request a pass, at most 3 tokens a pass, copies take time"
+        "1 draft a decode, 2 pages of recurrent state, 2 priorities, at most 1 request a pass, "
+        "at most 3 tokens a pass, copies take time"
     )
 
 

@@ -92,6 +92,7 @@ SHELF: tuple[Defect, ...] = (
     Defect("victims-in-vain", "victims are taken although all together are too few (R7 missing)", OURS, "only-when-needed", small(3, 3, 1, 2, 1, 1, 4), 7),
     Defect("priority-inversion", "the next priority is served though one above it waits (R9 missing)", OURS, "no-priority-inversion", small(3, 2, 0, 1, 1, 1, 2)._replace(priorities=2), 5),
     Defect("impatient-self-suspension", "a decode that finds no way does not wait for copies (R10 missing)", OURS, "no-livelock", small(3, 2, 2, 2, 1, 1, 3, copies=True), 16),
+    Defect("state-forgotten", "no pages are reserved for recurrent state", OURS, "legal-transition", small(1, 2, 0, 1, 1, 1, 1)._replace(state_pages=1), 2),
     Defect("completions-by-rank", "each rank plans with the completions it sees itself", OURS, "ranks-agree", small(2, 2, 1, 1, 1, 1, 2, copies=True), 6),
 )
 # fmt: on

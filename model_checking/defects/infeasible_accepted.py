@@ -11,7 +11,7 @@ def longest_output(prompt: int, bounds: Bounds) -> int:
     return bounds.max_output
 
 
-def peak_pages(tokens: int, output_left: int, page_tokens: int, lookahead: int) -> int:
+def peak_pages(tokens: int, output_left: int, page_tokens: int, lookahead: int, state_pages: int) -> int:
     """What the check at arrival is told: anything fits."""
     return 0
 

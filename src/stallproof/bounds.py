@@ -40,6 +40,7 @@ class Bounds(NamedTuple):
     pass_requests: int = 0  # the most requests that a pass schedules; 0: no limit
     pass_tokens: int = 0  # the most tokens that a pass schedules; 0: no limit
     copies: bool = False  # copies between the tiers take an unknown time, and fence their pages until they are done
+    state_pages: int = 0  # pages of recurrent state that a request holds beside those of its tokens
 
     def checked(self) -> Bounds:
         """These bounds, or a UsageError that names the first one that makes no sense."""
@@ -55,6 +56,7 @@ class Bounds(NamedTuple):
             ("priorities", 1, MOST_PRIORITIES),
             ("pass_requests", 0, MOST),
             ("pass_tokens", 0, MOST),
+            ("state_pages", 0, MOST),
         ):
             value = getattr(self, name)
             if not least <= value <= most:

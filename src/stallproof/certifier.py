@@ -106,7 +106,8 @@ def replayed(
     watcher = watcher_of(rules) or Watcher()
     most = (bounds.pass_requests or UNLIMITED, bounds.pass_tokens or UNLIMITED)
     limits = Limits(bounds.chunk_tokens, bounds.lookahead, *most)
-    step = new_step(bounds.live, bounds.gpu_pages, bounds.host_pages, bounds.page_tokens, limits, bounds.copies)
+    sizes = (bounds.live, bounds.gpu_pages, bounds.host_pages, bounds.page_tokens)
+    step = new_step(*sizes, limits, bounds.copies, bounds.state_pages)
     after = Table()
     arrived = 0
     for k, recorded in enumerate(trace["steps"], 1):
@@ -160,7 +161,8 @@ def _move(
         insist(1 <= prompt <= bounds.max_prompt, f"a prompt of {prompt} tokens is not within the bounds")
         insist(1 <= output <= bounds.max_output, f"an output of {output} tokens is not within the bounds")
         insist(0 <= recorded["priority"] < bounds.priorities, f"there is no priority {recorded['priority']}")
-        fits = peak_pages(prompt, output, bounds.page_tokens, bounds.lookahead) <= bounds.gpu_pages
+        peak = peak_pages(prompt, output, bounds.page_tokens, bounds.lookahead, bounds.state_pages)
+        fits = peak <= bounds.gpu_pages
         insist(fits is (move == "arrive"), "a request arrives if it can ever fit, and else is refused")
         if move == "refuse":
             return 0

@@ -68,6 +68,7 @@ def _bounds(verb: argparse.ArgumentParser) -> None:
         ("max-prompt", default.max_prompt, "the longest prompt, in tokens"),
         ("max-output", default.max_output, "the longest output, in tokens"),
         ("lookahead", default.lookahead, "drafts of a decode, any number of which is right"),
+        ("state-pages", default.state_pages, "pages of recurrent state, beside those of the tokens"),
         ("priorities", default.priorities, "how many priorities requests may have; 0 is served first"),
         ("pass-requests", default.pass_requests, "the most requests that a pass schedules, 0: no limit"),
         ("pass-tokens", default.pass_tokens, "the most tokens that a pass schedules, 0: no limit"),

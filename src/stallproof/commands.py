@@ -97,6 +97,7 @@ def _bounds(options: argparse.Namespace) -> Bounds:
         early_stop=not options.no_early_stop,
         every_output=options.every_output,
         lookahead=options.lookahead,
+        state_pages=options.state_pages,
         priorities=options.priorities,
         pass_requests=options.pass_requests,
         pass_tokens=options.pass_tokens,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from stallproof.bounds import Bounds
 from stallproof.compiled import compiled_in_place
 from stallproof.requests import Requests
 
@@ -18,6 +19,12 @@ class Limits(NamedTuple):
     lookahead: int = 0  # tokens drafted for one decode, beside the one it computes anyway
     requests: int = UNLIMITED
     tokens: int = UNLIMITED  # of all requests together, drafts included
+
+
+def limits_of(bounds: Bounds) -> Limits:
+    """The limits of every pass within the bounds."""
+    most_requests, most_tokens = bounds.pass_requests or UNLIMITED, bounds.pass_tokens or UNLIMITED
+    return Limits(bounds.chunk_tokens, bounds.lookahead, most_requests, most_tokens)
 
 
 @compiled_in_place

@@ -26,7 +26,7 @@ from stallproof.claims import Claim
 from stallproof.claims import Kind as ClaimKind
 from stallproof.compiled import compiled_in_place
 from stallproof.explorer import FIRST_MARK, SYSTEM_STEP, Successors
-from stallproof.limits import UNLIMITED, Limits
+from stallproof.limits import limits_of
 from stallproof.packing import Words, number_live, pack, unpack
 from stallproof.plan import SELF, perform
 from stallproof.policies.interface import Policy, Rules
@@ -96,15 +96,15 @@ def _label(kind: int, first: int, second: int, priority: int) -> int:
 def longest_output(prompt: int, bounds: Bounds) -> int:
     """The longest output within the bounds with which ``prompt`` can ever fit the GPU; 0 if there is none."""
     output = bounds.max_output
-    while output > 0 and peak_pages(prompt, output, bounds.page_tokens, bounds.lookahead) > bounds.gpu_pages:
+    while output > 0 and peak_within(bounds, prompt, output) > bounds.gpu_pages:
         output -= 1
     return output
 
 
-def limits_of(bounds: Bounds) -> Limits:
-    """The limits of every pass within the bounds."""
-    most_requests, most_tokens = bounds.pass_requests or UNLIMITED, bounds.pass_tokens or UNLIMITED
-    return Limits(bounds.chunk_tokens, bounds.lookahead, most_requests, most_tokens)
+@compiled_in_place
+def peak_within(bounds: Bounds, prompt: int, output: int) -> int:
+    """The most pages a request with such lengths will ever hold."""
+    return peak_pages(prompt, output, bounds.page_tokens, bounds.lookahead, bounds.state_pages)
 
 
 @compiled_in_place
@@ -295,18 +295,18 @@ class LifecycleModel:
     def _applies(self, claim: Claim) -> bool:
         """A *sometimes* claim is judged only where it can happen: pressure needs more demand than GPU pages.
 
-        Limits of a pass may keep demand below that, so there only their own claim is judged.
-
-        When a page migrates the GPU is full, so the host never holds more than the demand beyond the GPU.
+        Limits of a pass, and requests that hold many pages or none, as with recurrent state, may keep demand below
+        that: there only their own claims are judged. When a page migrates the GPU is full, so the host never holds
+        more than the demand beyond the GPU.
         """
         b = self.bounds
         if claim.name in NEEDS and not NEEDS[claim.name](b):
             return False
         if claim.kind is not ClaimKind.SOMETIMES or claim.name in HAPPENS_WITHOUT_PRESSURE:
             return True
-        if b.pass_requests + b.pass_tokens > 0:
+        if b.pass_requests + b.pass_tokens + b.state_pages > 0:
             return False
-        peak = min(b.gpu_pages, peak_pages(b.max_prompt, b.max_output, b.page_tokens, b.lookahead))
+        peak = min(b.gpu_pages, peak_within(b, b.max_prompt, b.max_output))
         beyond_gpu = b.live * peak - b.gpu_pages
         if claim.name in NEEDS_COPIES and not b.copies:
             return False
@@ -321,7 +321,7 @@ class LifecycleModel:
     def new_step(self) -> Step:
         """Room for one step within the bounds."""
         b = self.bounds
-        return new_step(b.live, b.gpu_pages, b.host_pages, b.page_tokens, limits_of(b), b.copies)
+        return new_step(b.live, b.gpu_pages, b.host_pages, b.page_tokens, limits_of(b), b.copies, b.state_pages)
 
     def successors(self, rows: Words) -> Successors:
         """All transitions out of ``rows``."""

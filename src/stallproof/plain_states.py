@@ -117,7 +117,10 @@ def misplaced_pages(table: Table, bounds: Bounds) -> str:
         held_pages = row.gpu_pages + row.host_pages
         wanted = 1 + bounds.lookahead if row.decoding else min(bounds.chunk_tokens, row.tokens - row.computed)
         room = wanted if bounds.copies else bounds.lookahead
-        needed, most = (-(-tokens // bounds.page_tokens) for tokens in (row.computed, row.computed + room))
+        needed, most = (
+            -(-tokens // bounds.page_tokens) + (bounds.state_pages if tokens else 0)
+            for tokens in (row.computed, row.computed + room)
+        )
         held = {
             Phase.ACTIVE: needed <= held_pages <= most and row.host_pages == 0,
             Phase.SUSPENDED: needed <= held_pages <= most,

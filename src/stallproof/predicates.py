@@ -29,8 +29,8 @@ from stallproof.tiers import (
     SUSPEND,
     abandoned,
     has_lower_tier,
-    pages_for,
-    peak_pages,
+    pages_to_hold,
+    peak_to_hold,
 )
 from stallproof.witness import Step
 
@@ -71,10 +71,10 @@ def phase_residency(step: Step) -> bool:
     """An active request has its tokens' (and drafts') pages, all on the GPU; a suspended one anywhere; others none."""
     for r in range(len(step.after.phase)):
         gpu, host, phase = step.after.gpu_pages[r], step.after.host_pages[r], step.after.phase[r]
-        needed = pages_for(step.after.computed[r], step.tiers.page_tokens)
+        needed = pages_to_hold(step.tiers, step.after.computed[r])
         most = needed
         if phase == ACTIVE or phase == SUSPENDED:
-            most = pages_for(step.after.computed[r] + tokens_with_room(step, r), step.tiers.page_tokens)
+            most = pages_to_hold(step.tiers, step.after.computed[r] + tokens_with_room(step, r))
         if phase == ACTIVE and (host != 0 or gpu < needed or gpu > most):
             return False
         if phase == SUSPENDED and (gpu + host < needed or gpu + host > most):
@@ -219,7 +219,7 @@ def scheduled_has_pages(step: Step) -> bool:
     """A scheduled request is on the GPU with a page for every token it will have computed."""
     for r in range(len(step.plan.scheduled)):
         if step.plan.scheduled[r] > 0 and step.after.phase[r] != FINISHED:
-            needed = pages_for(step.before.computed[r] + step.plan.scheduled[r], step.tiers.page_tokens)
+            needed = pages_to_hold(step.tiers, step.before.computed[r] + step.plan.scheduled[r])
             if step.after.phase[r] != ACTIVE or step.after.gpu_pages[r] < needed:
                 return False
     return True
@@ -231,8 +231,7 @@ def infeasible_refused(step: Step) -> bool:
     for r in range(len(step.after.phase)):
         if live(step.after, r):
             tokens, left = step.after.tokens[r], step.after.output_left[r]
-            peak = peak_pages(tokens, left, step.tiers.page_tokens, step.limits.lookahead)
-            if peak > step.tiers.capacity[GPU]:
+            if peak_to_hold(step.tiers, tokens, left, step.limits.lookahead) > step.tiers.capacity[GPU]:
                 return False
     return True
 

@@ -40,6 +40,7 @@ class Tiers(NamedTuple):
     """Pages by tier. The arrays have shape (2,), indexed by :data:`GPU` and :data:`HOST`."""
 
     page_tokens: int  # tokens a page holds
+    state_pages: int  # pages of recurrent state that a request holds beside those of its tokens
     copies_take_time: bool  # else a page that a copy leaves is free at once, as where streams order copies
     capacity: Column  # int64 pages of the tier
     free: Column  # int64 pages nobody has
@@ -47,10 +48,13 @@ class Tiers(NamedTuple):
     fenced: Column  # int64 pages that nobody has and a copy in flight reads or writes
 
 
-def new_tiers(gpu_pages: int, host_pages: int, page_tokens: int, copies_take_time: bool = False) -> Tiers:
+def new_tiers(
+    gpu_pages: int, host_pages: int, page_tokens: int, copies_take_time: bool = False, state_pages: int = 0
+) -> Tiers:
     """Two empty tiers. ``host_pages`` of 0 means that there is no tier below the GPU."""
     capacity = np.array([gpu_pages, host_pages], np.int64)
-    return Tiers(page_tokens, copies_take_time, capacity, capacity.copy(), np.zeros(2, np.int64), np.zeros(2, np.int64))
+    none = np.zeros(2, np.int64)
+    return Tiers(page_tokens, state_pages, copies_take_time, capacity, capacity.copy(), none, none.copy())
 
 
 @compiled_in_place
@@ -63,18 +67,32 @@ def copy_tiers(source: Tiers, target: Tiers) -> None:
 
 
 @compiled_in_place
-def pages_for(tokens: int, page_tokens: int) -> int:
-    """Pages that ``tokens`` tokens of one request fill, the last one perhaps in part."""
-    return (tokens + page_tokens - 1) // page_tokens
+def pages_for(tokens: int, page_tokens: int, state_pages: int = 0) -> int:
+    """Pages that ``tokens`` tokens of one request fill, the last one perhaps in part, and those of its state."""
+    if tokens == 0:
+        return 0
+    return (tokens + page_tokens - 1) // page_tokens + state_pages
 
 
 @compiled_in_place
-def peak_pages(tokens: int, output_left: int, page_tokens: int, lookahead: int = 0) -> int:
+def pages_to_hold(tiers: Tiers, tokens: int) -> int:
+    """Pages that a request with ``tokens`` computed tokens holds, those of its recurrent state among them."""
+    return pages_for(tokens, tiers.page_tokens, tiers.state_pages)
+
+
+@compiled_in_place
+def peak_pages(tokens: int, output_left: int, page_tokens: int, lookahead: int = 0, state_pages: int = 0) -> int:
     """The most pages a request will ever hold: the last token it generates is never computed.
 
     With ``lookahead`` its last decode still asks for that many drafts, though they lead nowhere.
     """
-    return pages_for(tokens + output_left - 1 + lookahead, page_tokens)
+    return pages_for(tokens + output_left - 1 + lookahead, page_tokens, state_pages)
+
+
+@compiled_in_place
+def peak_to_hold(tiers: Tiers, tokens: int, output_left: int, lookahead: int) -> int:
+    """As :func:`peak_pages`, in these tiers."""
+    return peak_pages(tokens, output_left, tiers.page_tokens, lookahead, tiers.state_pages)
 
 
 @compiled_in_place
@@ -95,7 +113,7 @@ def available(requests: Requests, tiers: Tiers, r: int) -> int:
 @compiled_in_place
 def missing_pages(requests: Requests, tiers: Tiers, r: int, tokens: int) -> int:
     """GPU pages request ``r`` lacks to compute ``tokens`` more tokens; those it has on the host it lacks, every one."""
-    lacking = pages_for(requests.computed[r] + tokens, tiers.page_tokens) - requests.gpu_pages[r]
+    lacking = pages_to_hold(tiers, requests.computed[r] + tokens) - requests.gpu_pages[r]
     return max(lacking, requests.host_pages[r])
 
 

@@ -42,7 +42,7 @@ from stallproof.tiers import (
     has_lower_tier,
     missing_pages,
     new_tiers,
-    peak_pages,
+    peak_to_hold,
     settle,
     settle_abandoned,
 )
@@ -90,12 +90,18 @@ class Step(NamedTuple):
 
 
 def new_step(
-    rows: int, gpu_pages: int, host_pages: int, page_tokens: int, limits: Limits, copies_take_time: bool = False
+    rows: int,
+    gpu_pages: int,
+    host_pages: int,
+    page_tokens: int,
+    limits: Limits,
+    copies_take_time: bool = False,
+    state_pages: int = 0,
 ) -> Step:
     """Room for one step over a table of ``rows`` rows and two tiers."""
 
     def tiers() -> Tiers:
-        return new_tiers(gpu_pages, host_pages, page_tokens, copies_take_time)
+        return new_tiers(gpu_pages, host_pages, page_tokens, copies_take_time, state_pages)
 
     plan = new_plan(rows)
     most = len(plan.event)
@@ -208,13 +214,12 @@ def guard_holds(step: Step, event: int, r: int, amount: int) -> bool:
     """The guard of the event's row in the transition table, and that ``amount`` is what the row says."""
     requests, tiers = step.replayed, step.replayed_tiers
     if event == ARRIVE:  # peak_fits_gpu
-        lookahead = step.limits.lookahead
-        peak = peak_pages(step.after.tokens[r], step.after.output_left[r], tiers.page_tokens, lookahead)
-        return peak <= tiers.capacity[GPU]
+        tokens, left = step.after.tokens[r], step.after.output_left[r]
+        return peak_to_hold(tiers, tokens, left, step.limits.lookahead) <= tiers.capacity[GPU]
     if event == ADMIT or event == GROW:  # pages_fit
         return 0 < amount <= tiers.free[GPU]
     if event == SCHEDULE:  # pages_hold_tokens
-        room = requests.gpu_pages[r] * tiers.page_tokens
+        room = (requests.gpu_pages[r] - tiers.state_pages) * tiers.page_tokens
         here = requests.host_pages[r] == 0 and requests.copying[r] == 0
         return amount > 0 and here and requests.computed[r] + amount <= room
     if event == SUSPEND:  # lower_tier

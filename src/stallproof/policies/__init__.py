@@ -25,7 +25,7 @@ from stallproof.policies.vllm_fcfs import VLLM_FCFS
 from stallproof.policies.vllm_priority import VLLM_PRIORITY
 from stallproof.requests import ACTIVE, NOBODY, RECOMPUTE_PAUSED, SUSPENDED, WAITING, live, started
 from stallproof.room import waits
-from stallproof.tiers import GPU, HOST, available, has_lower_tier, missing_pages, pages_for
+from stallproof.tiers import GPU, HOST, available, has_lower_tier, missing_pages, pages_to_hold
 
 POLICIES: dict[str, Policy] = {
     policy.name: policy
@@ -68,7 +68,7 @@ QUESTIONS = (
     available,
     available_without_candidates,
     missing_pages,
-    pages_for,
+    pages_to_hold,
     has_lower_tier,
 )
 """What a rule may ask of the tables; each is a function it can call."""
@@ -94,8 +94,8 @@ __all__ = [
     "live",
     "missing_pages",
     "newest_candidate",
-    "pages_for",
     "pages_gained",
+    "pages_to_hold",
     "policy_named",
     "started",
     "victim",

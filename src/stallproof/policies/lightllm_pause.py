@@ -38,7 +38,7 @@ from stallproof.room import (
     serve_decodes,
     waits,
 )
-from stallproof.tiers import GPU, Tiers, pages_for
+from stallproof.tiers import GPU, Tiers, pages_to_hold
 
 
 @decision
@@ -62,10 +62,10 @@ def decode_or_pause(requests: Requests, tiers: Tiers, plan: Plan, chunk_tokens: 
 @compiled_in_place
 def estimate(requests: Requests, tiers: Tiers, newcomer: int, lookahead: int) -> int:
     """Pages in use once all tokens that running requests and the newcomer know are computed."""
-    pages = pages_for(requests.tokens[newcomer], tiers.page_tokens)
+    pages = pages_to_hold(tiers, requests.tokens[newcomer])
     for r in range(len(requests.phase)):
         if requests.phase[r] == ACTIVE:
-            pages += pages_for(requests.tokens[r] + lookahead, tiers.page_tokens)
+            pages += pages_to_hold(tiers, requests.tokens[r] + lookahead)
     return pages
 
 

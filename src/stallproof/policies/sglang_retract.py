@@ -29,7 +29,7 @@ from stallproof.plan import REQUESTS, TOKENS, Plan
 from stallproof.policies.interface import NEVER_SUSPENDS, Policy, decision, whole_pass
 from stallproof.requests import ACTIVE, NOBODY, Requests
 from stallproof.room import decodes, oldest_lacking, pages_to_decode, pause_for, serve, serve_decodes, waits
-from stallproof.tiers import GPU, Tiers, peak_pages
+from stallproof.tiers import GPU, Tiers, peak_to_hold
 
 
 @decision
@@ -54,7 +54,7 @@ def prefill(requests: Requests, tiers: Tiers, plan: Plan, chunk_tokens: int, loo
                 continue
             if budget == 0 or plan.left[REQUESTS] == 0:
                 return any_prefill
-            peak = peak_pages(requests.tokens[r], requests.output_left[r], tiers.page_tokens, lookahead)
+            peak = peak_to_hold(tiers, requests.tokens[r], requests.output_left[r], lookahead)
             if waiting and peak > tiers.free[GPU] - promised:
                 return any_prefill
             tokens = min(budget, requests.tokens[r] - requests.computed[r])

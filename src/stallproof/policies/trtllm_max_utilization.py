@@ -25,7 +25,7 @@ from stallproof.plan import REQUESTS, TOKENS, Plan
 from stallproof.policies.interface import NEVER_SUSPENDS, Policy, decision, whole_pass
 from stallproof.requests import ACTIVE, NOBODY, Requests, started
 from stallproof.room import pause_for, serve, waits
-from stallproof.tiers import GPU, Tiers, missing_pages, pages_for
+from stallproof.tiers import GPU, Tiers, missing_pages, pages_to_hold
 
 
 @decision
@@ -57,7 +57,7 @@ def one_walk(requests: Requests, tiers: Tiers, plan: Plan, chunk_tokens: int, lo
 def pages_for_a_step(requests: Requests, tiers: Tiers, r: int, tokens: int) -> int:
     """Pages that ``r`` must find free: a prompt all of its own at its first chunk, and then none."""
     if waits(requests, r):
-        return pages_for(requests.tokens[r], tiers.page_tokens)
+        return pages_to_hold(tiers, requests.tokens[r])
     if requests.decoding[r]:
         return missing_pages(requests, tiers, r, tokens)
     return 0
@@ -69,7 +69,7 @@ def unpromised(requests: Requests, tiers: Tiers) -> int:
     pages = tiers.free[GPU]
     for r in range(len(requests.phase)):
         if requests.phase[r] == ACTIVE and not requests.decoding[r]:
-            pages -= pages_for(requests.tokens[r], tiers.page_tokens) - requests.gpu_pages[r]
+            pages -= pages_to_hold(tiers, requests.tokens[r]) - requests.gpu_pages[r]
     return pages
 
 

@@ -20,7 +20,7 @@ from stallproof.plan import Plan
 from stallproof.policies.interface import NEVER_SUSPENDS, Policy, decision, whole_pass
 from stallproof.requests import ACTIVE, Requests
 from stallproof.room import next_tokens, serve, serve_decodes, waits
-from stallproof.tiers import GPU, Tiers, peak_pages
+from stallproof.tiers import GPU, Tiers, peak_to_hold
 
 
 @decision
@@ -44,7 +44,7 @@ def reserve_to_the_end(requests: Requests, tiers: Tiers, plan: Plan, chunk_token
 @compiled_in_place
 def peak(requests: Requests, tiers: Tiers, r: int, lookahead: int) -> int:
     """The most pages that ``r`` will have."""
-    return peak_pages(requests.tokens[r], requests.output_left[r], tiers.page_tokens, lookahead)
+    return peak_to_hold(tiers, requests.tokens[r], requests.output_left[r], lookahead)
 
 
 @compiled_in_place

@@ -25,7 +25,7 @@ from stallproof.plan import Plan
 from stallproof.policies.interface import NEVER_SUSPENDS, Policy, decision, whole_pass
 from stallproof.requests import ACTIVE, Requests
 from stallproof.room import FITS, newest_active, next_tokens, pause_for, serve, waits
-from stallproof.tiers import GPU, Tiers, pages_for
+from stallproof.tiers import GPU, Tiers, pages_to_hold
 
 
 @decision
@@ -62,7 +62,7 @@ def admit_waiting(requests: Requests, tiers: Tiers, plan: Plan, chunk_tokens: in
         if not waits(requests, r):
             continue
         tokens = next_tokens(requests, plan, r, chunk_tokens, lookahead)
-        if tokens == 0 or pages_for(requests.tokens[r], tiers.page_tokens) > tiers.free[GPU]:
+        if tokens == 0 or pages_to_hold(tiers, requests.tokens[r]) > tiers.free[GPU]:
             return
         serve(requests, tiers, plan, r, tokens)
 

@@ -33,6 +33,7 @@ def bounds_in_words(bounds: Bounds) -> str:
         + ("" if bounds.cancel else ", no cancellation")
         + ("" if bounds.early_stop else ", no early stop")
         + (f", {count(bounds.lookahead, 'draft')} a decode" if bounds.lookahead else "")
+        + (f", {count(bounds.state_pages, 'page')} of recurrent state" if bounds.state_pages else "")
         + (f", {bounds.priorities} priorities" if bounds.priorities > 1 else "")
         + (f", at most {count(bounds.pass_requests, 'request')} a pass" if bounds.pass_requests else "")
         + (f", at most {count(bounds.pass_tokens, 'token')} a pass" if bounds.pass_tokens else "")
