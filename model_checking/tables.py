@@ -176,7 +176,6 @@ FILES = (
     "docs/specification.md",
     "docs/write-a-policy.md",
 )
-FILES = ("README.md", "docs/lifecycle.md", "docs/specification.md", "docs/write-a-policy.md")
 
 
 def regenerated(text: str) -> str:
