@@ -211,6 +211,9 @@ def _not_compiled(function: Callable[..., Any], error: Exception) -> PolicyFileE
         if why.startswith("Unknown attribute") and f"of type {table.__name__}(" in why:
             what = f"'{source}': {table.__name__.lower()} has no {why.split(chr(39))[1]}"
             return PolicyFileError(what, place, f"It has: {', '.join(table._fields)}.")
+    if call := re.match(r"Cannot bind .* to signature '(\(.*\)) -> .*TypeError: (.*?)\"", why):
+        takes = re.sub(r": '\w+'", "", call[1])
+        return PolicyFileError(f"'{source}': {call[2]}", place, f"It takes {takes}.")
     remedy = LOOPS
     if plain := re.match(r"Untyped global name '(\w+)'.*<class 'function'>", why):
         remedy = f"Put @numba.njit above def {plain[1]}."
