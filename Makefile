@@ -10,7 +10,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export NUMBA_CACHE_DIR ?= $(CURDIR)/.numba_cache
 
-.PHONY: setup check test crosscheck verify spec bench tables clean
+.PHONY: setup check test crosscheck verify mutants spec bench tables clean
 
 setup: $(VENV)/pages
 
@@ -48,6 +48,10 @@ verify: $(VENV)/test
 	$(BIN)/python -m model_checking.crosscheck --large
 	$(BIN)/python -m model_checking.twins
 	$(BIN)/python -m model_checking.tables
+
+# Judges the mutants that the record does not know, and prints the matrix. AGAIN=--again judges all: an hour.
+mutants: $(VENV)/test
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m model_checking.mutants --write $(AGAIN)
 
 # The Murphi text through Rumur, the TLA+ contract through TLC where TLA2TOOLS names its jar.
 spec: crosscheck

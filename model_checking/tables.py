@@ -19,6 +19,7 @@ from model_checking.crosscheck import MANIFEST, bounds_of
 from model_checking.defects import SHELF
 from model_checking.guide_tables import columns, examples, questions, rules
 from model_checking.markdown import table
+from model_checking.mutants import record, telling
 from stallproof.bounds import Bounds
 from stallproof.comparing import survey
 from stallproof.lifecycle import GUARDS, TRANSITIONS, Event, Phase
@@ -157,6 +158,9 @@ def defects() -> str:
 
 
 PARTS = {
+    "killers": lambda: telling.killers(record.recorded()),
+    "operators": telling.operators,
+    "survivors": telling.survivors,
     "defects": defects,
     "columns": columns,
     "rules": rules,
@@ -173,6 +177,7 @@ FILES = (
     "README.md",
     "docs/defects.md",
     "docs/lifecycle.md",
+    "docs/mutants.md",
     "docs/specification.md",
     "docs/write-a-policy.md",
 )
