@@ -36,7 +36,7 @@ check: $(VENV)/pages
 test: $(VENV)/test
 	$(BIN)/ruff check src tests model_checking examples
 	$(BIN)/mypy
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 	if command -v rumur >/dev/null; then $(MAKE) crosscheck; else echo "rumur is not installed: cross-check skipped"; fi
 
 # The small models of the manifest: Rumur on the Murphi text against the explorer on the code.
