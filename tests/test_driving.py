@@ -7,9 +7,10 @@ import json
 import numpy as np
 import pytest
 
+from stallproof.claims import Checks
 from stallproof.driving import default_pools, drive, largest_peak, peak_demand
 from stallproof.errors import PoolTooSmall, UsageError
-from stallproof.outcomes import Checks, Stall
+from stallproof.outcomes import Stall
 from stallproof.pages import PageManager
 from stallproof.workloads import Workload, conversation
 

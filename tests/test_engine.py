@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stallproof.bounds import Bounds
+from stallproof.claims import SAMPLE_EVERY, Checks
 from stallproof.engine import Engine
 from stallproof.errors import PageError, UnknownPolicy, UsageError
 from stallproof.lifecycle import IllegalTransition, Phase
 from stallproof.model import Kind, LifecycleModel, Move
-from stallproof.outcomes import SAMPLE_EVERY, Checks, Refusal, Stall
+from stallproof.outcomes import Refusal, Stall
 from stallproof.packing import number_live, pack, unpack
 from stallproof.pages import PageManager
 from stallproof.policies import POLICIES, RESIDENT_FIRST, policy_named, victim

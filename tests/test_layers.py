@@ -16,9 +16,9 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "claims", "compiled", "bounds", "files"),
     ("lifecycle",),
     ("requests", "tiers", "limits", "observations"),
-    ("plan", "candidates", "room", "policies"),
-    ("scheduling", "witness", "predicates", "occurrences", "properties"),
-    ("explorer", "pages", "outcomes", "packing", "plain_states"),
+    ("plan", "candidates", "room", "policies", "recording"),
+    ("scheduling", "witness", "predicates", "occurrences", "properties", "monitor"),
+    ("explorer", "pages", "outcomes", "observing", "packing", "plain_states"),
     ("model", "asking_again", "engine", "checking", "traces", "following", "worst_cases", "certifier", "recounting"),
     ("workloads", "driving", "comparing"),
     ("report", "benchmarks", "commands", "cli"),
@@ -29,6 +29,7 @@ LAYER = {name: number for number, names in enumerate(LAYERS) for name in names}
 
 WITHIN_A_LAYER = {
     ("bounds", "errors"),
+    ("claims", "errors"),
     ("files", "errors"),
     ("tiers", "requests"),
     ("limits", "requests"),
@@ -65,8 +66,11 @@ NOTHING_BUT = {
     "explorer": {"errors", "claims", "compiled"},
     "pages": {name for names in LAYERS[:4] for name in names},
     "workloads": set(LAYERS[0]),
+    "monitor": {"errors", "claims", "lifecycle", "observations", "recording"},
 }
-"""Stricter than the layers: the explorer knows no request, the page manager no pass, a workload no scheduler."""
+"""Stricter than the layers: the explorer knows no request, the page manager no pass, a workload no scheduler.
+
+The monitor knows what is observed, and neither the pass nor a policy nor pages."""
 
 HEAVY = ("torch", "numba", "scipy", "networkx", "transitions", "rich")
 

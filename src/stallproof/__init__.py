@@ -17,6 +17,7 @@ _HOME = {
     "LifecycleModel": "stallproof.model",
     "Phase": "stallproof.lifecycle",
     "Policy": "stallproof.policies",
+    "Monitor": "stallproof.monitor",
     "check": "stallproof.checking",
     "policy_named": "stallproof.policies",
 }

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from stallproof.errors import UsageError
+
 
 class Kind(Enum):
     """How a claim quantifies over the runs of a system.
@@ -46,3 +48,22 @@ class Claim:
     kind: Kind
     sentence: str
     predicate: Callable[..., Any]
+
+
+SAMPLE_EVERY = 16
+"""With ``checks="sample"``, every how many passes the properties and contents are checked."""
+
+
+class Checks(Enum):
+    """How much is checked while something runs: nothing, every 16th pass, or every pass."""
+
+    OFF = "off"
+    SAMPLE = "sample"
+    FULL = "full"
+
+    @classmethod
+    def named(cls, name: Checks | str) -> Checks:
+        """Raises UsageError for a name that is none of them."""
+        if name not in (*cls, *(known.value for known in cls)):
+            raise UsageError(f"there are no checks '{name}'", "--checks", "Choose off, sample or full.")
+        return cls(name)

@@ -10,13 +10,13 @@ import numpy as np
 
 from stallproof.bounds import Bounds
 from stallproof.checking import CheckResult, check, judge
-from stallproof.claims import Verdict
+from stallproof.claims import Checks, Verdict
 from stallproof.compiled import compiled_in_place
 from stallproof.driving import CHUNK_TOKENS, PAGE_TOKENS, PASS_SECONDS, default_pools, drive
 from stallproof.errors import EXIT_BOUND_REACHED, EXIT_HOLDS, EXIT_VIOLATED
 from stallproof.explorer import NO_STATE, Exploration, Progress, explore, number_shared, path_to
 from stallproof.model import LifecycleModel, Move, run_pass
-from stallproof.outcomes import Checks, Stall
+from stallproof.outcomes import Stall
 from stallproof.packing import Words, unpack
 from stallproof.plan import Plan
 from stallproof.policies import Policy

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from stallproof.claims import Checks
 from stallproof.engine import Engine
 from stallproof.errors import EXIT_HOLDS, EXIT_VIOLATED, PoolTooSmall, UsageError
-from stallproof.outcomes import Checks, Refusal, Violation
+from stallproof.outcomes import Refusal, Violation
 from stallproof.policies import Policy
 from stallproof.tiers import peak_pages
 from stallproof.workloads import Workload

@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stallproof.bounds import MOST_SIZE
-from stallproof.claims import Kind
+from stallproof.claims import SAMPLE_EVERY, Checks, Kind
 from stallproof.errors import RuleRaised, StallproofError, UsageError
-from stallproof.lifecycle import Phase
+from stallproof.lifecycle import Event, Phase
 from stallproof.limits import Limits
+from stallproof.observations import Change, Observation
+from stallproof.observing import arrival, observations_of
 from stallproof.outcomes import (
-    SAMPLE_EVERY,
     AllocationFailure,
-    Checks,
     Counts,
     Refusal,
     Stall,
@@ -37,7 +37,7 @@ from stallproof.outcomes import (
 from stallproof.plan import clear
 from stallproof.policies import Policy, policy_named
 from stallproof.properties import PROPERTIES, facts
-from stallproof.requests import FINISHED, Requests, copy_requests
+from stallproof.requests import FINISHED, copy_requests
 from stallproof.scheduling import compute, schedule
 from stallproof.tiers import (
     ARRIVE,
@@ -50,7 +50,7 @@ from stallproof.tiers import (
     apply,
     peak_pages,
 )
-from stallproof.witness import Step, begin, new_step, replay
+from stallproof.witness import begin, first_rows, new_step, replay
 
 if TYPE_CHECKING:
     from stallproof.pages import PageManager
@@ -60,8 +60,9 @@ if TYPE_CHECKING:
 class Engine:
     """Schedules requests over two tiers of pages, with real pages if ``pages`` is given.
 
-    ``pages``: a :class:`stallproof.pages.PageManager` of the same sizes. Raises UsageError for sizes
-    that make no sense and UnknownPolicy for a policy name that is not there.
+    ``pages``: a :class:`stallproof.pages.PageManager` of the same sizes. ``observer``: is told everything that happens
+    (:meth:`stallproof.monitor.Monitor.observe`, say); what it raises comes out when the pass is over. Raises UsageError
+    for sizes that make no sense and UnknownPolicy for a policy name that is not there.
     """
 
     policy: Policy | str = "resident-first"
@@ -72,6 +73,7 @@ class Engine:
     checks: Checks | str = Checks.FULL
     pages: PageManager | None = None
     on_violation: Callable[[Violation], None] | None = None
+    observer: Callable[[Observation], None] | None = None
     counts: Counts = field(default_factory=Counts)
     violations: list[Violation] = field(default_factory=list)
     content_errors: list[str] = field(default_factory=list)
@@ -83,9 +85,7 @@ class Engine:
                 option = f"--{name.replace('_', '-')}"
                 raise UsageError(f"{value} is out of range", option, f"Give a number from {least} to {MOST_SIZE}.")
         self._policy = policy_named(self.policy) if isinstance(self.policy, str) else self.policy
-        if self.checks not in (*Checks, *(known.value for known in Checks)):
-            raise UsageError(f"there are no checks '{self.checks}'", "--checks", "Choose off, sample or full.")
-        self._checks = Checks(self.checks)
+        self._checks = Checks.named(self.checks)
         self._room = 64
         self._limits = Limits(self.chunk_tokens)
         self._whole = new_step(self._room, self.gpu_pages, self.host_pages, self.page_tokens, self._limits)
@@ -93,7 +93,7 @@ class Engine:
         self._generations = np.zeros(self._room, np.int64)
         self._n = 0
         self._submitted = 0
-        self._step = _rows(self._whole, 0)
+        self._step = first_rows(self._whole, 0)
         self._seen_since_progress: set[bytes] = set()
         self._content = None
         self._broken = ""
@@ -149,7 +149,7 @@ class Engine:
         if self._n == self._room:
             self._grow()
         r, self._n = self._n, self._n + 1
-        self._step = _rows(self._whole, self._n)
+        self._step = first_rows(self._whole, self._n)
         table, tiers = self._step.after, self._step.tiers
         table.phase[r] = Phase.NEW
         apply(table, tiers, ARRIVE, r, 0)
@@ -157,6 +157,8 @@ class Engine:
         self._ids[r], self._generations[r] = self._submitted, 0
         self._submitted += 1
         self._seen_since_progress.clear()
+        if self.observer is not None:
+            self.observer(arrival(int(self._ids[r]), prompt_tokens, output_tokens))
         return int(self._ids[r])
 
     def cancel(self, request: int) -> None:
@@ -173,6 +175,8 @@ class Engine:
             self.pages.carry_out(step.plan, self._ids[: self._n])
         self.counts.cancelled += 1
         self._close_up()
+        if self.observer is not None:
+            self.observer(Change(Event.CANCEL, request, 0, 0))
 
     # -- a pass -------------------------------------------------------------------------------------
 
@@ -214,6 +218,9 @@ class Engine:
             self._broken = str(error)
             raise
         try:
+            if self.observer is not None:
+                for seen in observations_of(step, counts.passes, self._ids[: self._n].tolist()):
+                    self.observer(seen)
             if checked:
                 self._check_properties()
             self._watch_progress()
@@ -304,7 +311,7 @@ class Engine:
         for column in table:
             column[kept:] = 0
         self._n = kept
-        self._step = _rows(self._whole, kept)
+        self._step = first_rows(self._whole, kept)
         self.counts.finished = self._submitted - kept - self.counts.cancelled
         return left
 
@@ -322,22 +329,3 @@ class Engine:
 
 def _is_length(value: object) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and 1 <= int(value) <= MOST_SIZE
-
-
-def _rows(step: Step, n: int) -> Step:
-    """The first ``n`` rows of every column that has one row a request."""
-
-    def first(table: Requests) -> Requests:
-        return Requests(*(column[:n] for column in table))
-
-    return step._replace(
-        before=first(step.before),
-        after=first(step.after),
-        plan=step.plan._replace(
-            scheduled=step.plan.scheduled[:n],
-            given_up=step.plan.given_up[:n],
-            drafts_accepted=step.plan.drafts_accepted[:n],
-        ),
-        replayed=first(step.replayed),
-        scheduled=step.scheduled[:n],
-    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from stallproof.lifecycle import Event
+from stallproof.lifecycle import Event, Phase
 
 RequestId = str | int
 """How the engine names a request. A name may be used again once its request has finished."""
@@ -55,3 +55,19 @@ class PassEnd(NamedTuple):
 
 
 Observation = Change | PassEnd
+
+
+class Standing(NamedTuple):
+    """Where a live request stands when watching begins in the middle. Given in order of arrival.
+
+    ``suspension``: of the suspended ones, the place in the order in which they were suspended; else None.
+    """
+
+    request: RequestId
+    phase: Phase
+    gpu_pages: int | None = None
+    host_pages: int | None = None
+    tokens: int | None = None
+    computed: int | None = None
+    most_tokens: int | None = None
+    suspension: int | None = None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import NamedTuple
 
 from stallproof.errors import StallproofError
@@ -14,17 +13,6 @@ from stallproof.tiers import GPU, HOST, Tiers, missing_pages
 
 MOST_NAMED = 5
 """Requests that a stall report names."""
-
-SAMPLE_EVERY = 16
-"""With ``checks="sample"``, every how many passes the properties and contents are checked."""
-
-
-class Checks(Enum):
-    """How much an engine checks: nothing, every 16th pass, or every pass."""
-
-    OFF = "off"
-    SAMPLE = "sample"
-    FULL = "full"
 
 
 class Refusal(NamedTuple):

@@ -257,3 +257,22 @@ def _note_victim(step: Step, event: int, victim: int, requester: int) -> None:
                 and pages_gained(requests, tiers, requester, v) > 0
             ):
                 notes.active_passed_over[k] = 1
+
+
+def first_rows(step: Step, n: int) -> Step:
+    """The first ``n`` rows of every column that has one row a request."""
+
+    def first(table: Requests) -> Requests:
+        return Requests(*(column[:n] for column in table))
+
+    return step._replace(
+        before=first(step.before),
+        after=first(step.after),
+        plan=step.plan._replace(
+            scheduled=step.plan.scheduled[:n],
+            given_up=step.plan.given_up[:n],
+            drafts_accepted=step.plan.drafts_accepted[:n],
+        ),
+        replayed=first(step.replayed),
+        scheduled=step.scheduled[:n],
+    )

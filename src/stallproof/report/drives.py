@@ -8,8 +8,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from stallproof.claims import Checks
 from stallproof.driving import DriveResult
-from stallproof.outcomes import Checks
 
 MOST_SHOWN = 5
 
