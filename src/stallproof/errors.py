@@ -12,6 +12,7 @@
     +-- IllegalTransition               (in lifecycle) an event it does not allow; nothing was changed
     +-- Stall                           (in outcomes) the engine stalled: who waits for what, and the remedy
     |   +-- AllocationFailure           an allocation failed, and the policy's engine raises
+    +-- ClaimViolated                   (in monitor) a watched scheduler broke a claim, and the monitor raises
     +-- RuleRaised                      a rule of a policy raised in the middle of a pass
     +-- ReplayError            exit 2   a recorded trace does not replay: says at which step
     +-- CertificationError     exit 4   (in certifier) a counterexample is none: a defect of ours, please report it
