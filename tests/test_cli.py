@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -242,16 +243,79 @@ def test_policies_judges_all_of_them_and_exits_0_whatever_they_are(capsys):
     assert markdown.startswith("| policy ")
 
 
+# ---- recordings ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def recording(capsys, good):
+    """What the drive of one request by hand recorded: 5 passes, an arrival, an admission and an end."""
+    assert main(["drive", "--device", "cpu", "--gpu-pages", "2", "--record", "run.jsonl", good]) == 0
+    capsys.readouterr()
+    return "run.jsonl"
+
+
+def test_replay_repeats_what_drive_recorded(capsys, recording):
+    """The five passes of the request of 100 + 5 tokens, and nothing violated."""
+    code, out, _ = run(capsys, "replay", "--json", "replay.json", recording)
+    value = json.loads(Path("replay.json").read_text())
+    assert code == 0
+    assert (value["passes"], value["compared"], value["divergence"], value["violations"]) == (5, 5, None, 0)
+    assert out.startswith("run.jsonl: resident-first, 2 GPU pages, 1 host pages, 64 tokens a page")
+    assert len(Path(recording).read_text().splitlines()) == 1 + value["observations"]  # the header's line
+
+
+def test_explain_opens_a_recording_too(capsys, recording):
+    assert run(capsys, "explain", recording) == run(capsys, "replay", recording)
+
+
+def test_replay_exits_1_where_the_pass_does_something_else(capsys, recording):
+    """The admission says one page; 100 tokens need two of 64."""
+    lines = Path(recording).read_text()
+    assert '"event": "admit"' in lines
+    Path(recording).write_text(re.sub(r'("event": "admit".*?"gpu_pages": )2', r"\g<1>1", lines))
+    code, out, _ = run(capsys, "replay", recording)
+    assert code == 1
+    assert "pass 1 is not what resident-first does:" in out
+
+
+def test_replay_uses_what_a_killed_writer_left(capsys, recording):
+    """Cut in the middle of its last line, which is the end of pass 5."""
+    Path(recording).write_text(Path(recording).read_text()[:-9])
+    code, out, _ = run(capsys, "replay", "--json", "replay.json", recording)
+    value = json.loads(Path("replay.json").read_text())
+    assert code == 0
+    assert "the last line has no end and is left out" in out
+    assert (value["truncated"], value["passes"], value["compared"]) == (True, 4, 4)
+
+
+@pytest.mark.parametrize("content", ["", "{}", "\x00\xff", '{"version": 99}\n', '{"stallproof recording": 99}\n'])
+def test_replay_refuses_what_is_no_recording(capsys, content):
+    Path("not.jsonl").write_text(content)
+    assert "not.jsonl" in refused(capsys, "replay", "not.jsonl")
+
+
+@pytest.mark.parametrize("name", ["missing.jsonl", ".", "a\0b"])
+def test_replay_refuses_what_is_no_file(capsys, name):
+    assert refused(capsys, "replay", name)
+
+
+@pytest.mark.parametrize("target", ["missing/run.jsonl", "."])
+def test_a_recording_that_cannot_be_written_is_refused_before_any_work(capsys, good, target):
+    error = refused(capsys, "drive", "--device", "cpu", "--record", target, good)
+    assert error.startswith(f"--record: '{target}' cannot be written. Give ")
+
+
 # ---- --json ----------------------------------------------------------------------------------------
 
 
-def test_json_on_standard_output_is_alone_there(capsys, good, trace):
+def test_json_on_standard_output_is_alone_there(capsys, good, trace, recording):
     for arguments in (
         ("check", "--threads", "1"),
         ("check", *DEAD_END),
         ("check", "--max-states", "9", "--threads", "1"),
         ("drive", "--device", "cpu", "--gpu-pages", "9", good),
         ("explain", trace),
+        ("replay", recording),
         ("policies",),
         ("compare", *BOTH, "--live", "2"),
         ("bench", "pass"),

@@ -20,7 +20,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("scheduling", "witness", "predicates", "occurrences", "properties", "monitor"),
     ("explorer", "pages", "outcomes", "observing", "packing", "plain_states"),
     ("model", "asking_again", "engine", "checking", "traces", "following", "worst_cases", "certifier", "recounting"),
-    ("workloads", "driving", "comparing"),
+    ("workloads", "driving", "comparing", "replaying"),
     ("report", "benchmarks", "commands", "cli"),
 )
 """A name is a module of ``stallproof`` or a package in it, which is one thing here."""

@@ -132,7 +132,7 @@ def test_a_file_that_does_not_begin_as_a_recording_is_refused(tmp_path, first, s
     path.write_text(first, encoding="utf-8")
     with pytest.raises(TraceFormatError, match=says):
         read_recording(path)
-    assert not is_recording(first) or "version 9" in says
+    assert is_recording(path) == ("version 9" in says)
 
 
 def test_a_file_that_is_not_there_or_cannot_be_written_is_told(tmp_path):

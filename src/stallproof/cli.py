@@ -32,7 +32,13 @@ def parser() -> argparse.ArgumentParser:
     _check(verbs.add_parser("check", help="explore a policy exhaustively within bounds", epilog=EXIT_CODES))
     _drive(verbs.add_parser("drive", help="drive the page manager over a workload", epilog=EXIT_CODES))
     explain = verbs.add_parser("explain", help="replay a saved trace and show it; exit 1 if it still breaks its claim")
-    explain.add_argument("file", metavar="TRACE", help="what check --trace wrote; a policy FILE.py:NAME in it is run")
+    explain.add_argument(
+        "file", metavar="FILE", help="what check --trace or a monitor wrote; a policy FILE.py:NAME in it is run"
+    )
+    replay = verbs.add_parser("replay", help="check a recording", epilog=EXIT_CODES)
+    replay.add_argument(
+        "file", metavar="RECORDING", help="what drive --record or a monitor wrote; a policy FILE.py:NAME in it is run"
+    )
     diagram = verbs.add_parser("diagram", help="print the lifecycle's diagram, or the graph of the states reached")
     diagram.add_argument("--format", choices=("mermaid", "dot", "svg"), default="mermaid")
     diagram.add_argument(
@@ -45,7 +51,9 @@ def parser() -> argparse.ArgumentParser:
     _compare(verbs.add_parser("compare", help="two policies side by side", epilog=EXIT_CODES))
     bench = verbs.add_parser("bench", help="measure the explorer or the pass")
     bench.add_argument("what", choices=("explorer", "pass"), nargs="?", default="explorer")
-    for verb in (verbs.choices[name] for name in ("check", "drive", "explain", "policies", "compare", "bench")):
+    for verb in (
+        verbs.choices[name] for name in ("check", "drive", "explain", "replay", "policies", "compare", "bench")
+    ):
         verb.add_argument("--json", metavar="FILE", help="write the result as JSON; - for standard output")
     return top
 
@@ -129,6 +137,7 @@ def _drive(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     verb.add_argument("--limit", type=int, metavar="N", help="only the first N requests")
     verb.add_argument("--checks", choices=("off", "sample", "full"), default="full", help="default: full")
+    verb.add_argument("--record", metavar="FILE", help="write what happens, for replay; a name in .zst is compressed")
     verb.add_argument(
         "workload",
         metavar="TRACE",

@@ -12,6 +12,7 @@ import numpy as np
 from stallproof.claims import Checks
 from stallproof.engine import Engine
 from stallproof.errors import EXIT_HOLDS, EXIT_VIOLATED, PoolTooSmall, UsageError
+from stallproof.observations import Observation
 from stallproof.outcomes import Refusal, Violation
 from stallproof.policies import Policy
 from stallproof.tiers import peak_pages
@@ -108,9 +109,11 @@ def drive(
     pass_seconds: float = PASS_SECONDS,
     progress: Callable[[Progress], None] | None = None,
     on_violation: Callable[[Violation], None] | None = None,
+    observer: Callable[[Observation], None] | None = None,
 ) -> DriveResult:
     """Run every request of ``workload`` to its end.
 
+    ``observer``: is told what happens, as by an :class:`~stallproof.engine.Engine`.
     A pass takes ``pass_seconds`` of the workload's time; with ``burst`` everything arrives at once.
     Raises PoolTooSmall if no request can ever fit, and Stall if the engine stalls.
     """
@@ -123,6 +126,7 @@ def drive(
         checks=checks,
         pages=pages,
         on_violation=on_violation,
+        observer=observer,
     )
     _refuse_hopeless_pool(workload, gpu_pages, page_tokens)
     arrivals = np.zeros(len(workload)) if burst else workload.arrival_seconds

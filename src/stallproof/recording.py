@@ -128,10 +128,16 @@ class Recording:
     truncated: bool = False
 
 
-def is_recording(text: str) -> bool:
-    """The text's first line is that of a recording."""
-    first = text.partition("\n")[0]
-    return '"stallproof"' in first and '"recording"' in first
+def is_recording(path: str | Path) -> bool:
+    """The file's first line is that of a recording, or its name says it is compressed. False if it cannot be read."""
+    if str(path).endswith(".zst"):
+        return True
+    try:
+        with Path(path).open("rb") as file:
+            first = file.readline(1 << 16)
+    except (OSError, ValueError):  # no file, or a name that no file can have
+        return False
+    return b'"stallproof"' in first and b'"recording"' in first
 
 
 def read_recording(path: str | Path) -> Recording:
@@ -166,8 +172,9 @@ def _lines(path: str | Path) -> tuple[Iterator[str], Any]:
     """The lines, and a function that says whether the last one had no end."""
     try:
         data = Path(path).read_bytes()
-    except OSError as error:
-        raise UsageError(f"'{path}' cannot be read ({error.strerror})", remedy="Give a recording's file.") from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise UsageError(f"'{path}' cannot be read ({why})", remedy="Give a recording's file.") from None
     if str(path).endswith(".zst"):
         data = _decompressed(data)
     text = data.decode("utf-8", errors="replace")
