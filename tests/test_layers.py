@@ -20,7 +20,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("scheduling", "witness", "predicates", "occurrences", "properties", "monitor"),
     ("explorer", "pages", "outcomes", "observing", "packing", "plain_states"),
     ("model", "asking_again", "engine", "checking", "traces", "following", "worst_cases", "certifier", "recounting"),
-    ("workloads", "driving", "comparing", "replaying"),
+    ("workloads", "driving", "comparing", "replaying", "integrations"),
     ("report", "benchmarks", "commands", "cli"),
 )
 """A name is a module of ``stallproof`` or a package in it, which is one thing here."""
@@ -66,6 +66,7 @@ NOTHING_BUT = {
     "explorer": {"errors", "claims", "compiled"},
     "pages": {name for names in LAYERS[:4] for name in names},
     "workloads": set(LAYERS[0]),
+    "integrations": {"claims", "lifecycle", "monitor", "observations", "recording"},
     "monitor": {"errors", "claims", "lifecycle", "observations", "recording"},
 }
 """Stricter than the layers: the explorer knows no request, the page manager no pass, a workload no scheduler.

@@ -50,7 +50,13 @@ CHANGES = st.builds(
     Change, st.sampled_from(Event), names(), counts(), counts(), counts(), counts(), counts(), st.none() | names()
 )
 ENDS = st.builds(
-    PassEnd, st.integers(0), st.dictionaries(names(), st.integers(0)), counts(), counts(), st.integers(0, 9)
+    PassEnd,
+    st.integers(0),
+    st.dictionaries(names(), st.integers(0)),
+    counts(),
+    counts(),
+    st.integers(0, 9),
+    st.none() | st.dictionaries(st.sampled_from(Phase), st.lists(names())),
 )
 
 

@@ -6,7 +6,7 @@ of the transition table. What the watched engine does not tell is None, and what
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from stallproof.lifecycle import Event, Phase
@@ -45,6 +45,8 @@ class PassEnd(NamedTuple):
 
     ``scheduled``: the tokens computed, by request; an entry is the event *schedule*. ``free_gpu``, ``free_host``:
     pages that nobody has. ``in_flight``: results, copies and loads that may yet change something without a pass.
+    ``lists``: the engine's own lists now, by the phase of those who belong there (recompute-paused ones wait); a list
+    that was not looked at is missing.
     """
 
     number: int
@@ -52,6 +54,7 @@ class PassEnd(NamedTuple):
     free_gpu: int | None = None
     free_host: int | None = None
     in_flight: int = 0
+    lists: Mapping[Phase, Sequence[RequestId]] | None = None
 
 
 Observation = Change | PassEnd

@@ -64,6 +64,8 @@ def line_of(number: int, seen: Observation) -> str:
         return json.dumps({"n": number} | _told([*told, ("requester", seen.requester)]))
     scheduled = [[request, tokens] for request, tokens in seen.scheduled.items()]
     free = _told([("free_gpu", seen.free_gpu), ("free_host", seen.free_host), ("in_flight", seen.in_flight or None)])
+    if seen.lists is not None:
+        free["lists"] = {phase.label: list(requests) for phase, requests in seen.lists.items()}
     return json.dumps({"n": number, "pass": seen.number, "scheduled": scheduled} | free)
 
 
@@ -235,7 +237,10 @@ def _observation(line: str) -> tuple[int, Observation]:
         return n, Change(EVENTS[says["event"]], _id(says["request"]), requester=requester, **_counts(says))
     scheduled = {_id(request): _whole(tokens) for request, tokens in says["scheduled"]}
     free = (_count(says, "free_gpu"), _count(says, "free_host"))
-    return n, PassEnd(_whole(says["pass"]), scheduled, *free, _count(says, "in_flight") or 0)
+    lists = None
+    if "lists" in says:
+        lists = {PHASES[label]: [_id(request) for request in listed] for label, listed in says["lists"].items()}
+    return n, PassEnd(_whole(says["pass"]), scheduled, *free, _count(says, "in_flight") or 0, lists)
 
 
 def _id(value: Any) -> RequestId:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stallproof.claims import Kind
-from stallproof.lifecycle import Event
+from stallproof.lifecycle import Event, Phase
 from stallproof.monitor.sentences import CHECKED, UNCHECKED
 from stallproof.observations import Change, PassEnd, Pool
 from stallproof.properties import PROPERTIES
@@ -150,3 +150,33 @@ def test_a_violation_names_the_pass_the_requests_and_the_sentence():
 def test_after_an_illegal_event_watching_goes_on_from_where_the_engine_stands():
     seen = after(Change(E.RESUME, 1, 2, 0), PassEnd(2, {0: 0, 1: 0}, 0, 1), PassEnd(3, {0: 0, 1: 0}, 0, 1))
     assert found(seen) == ["legal-transition"]
+
+
+LISTS = {
+    "everybody is on one list": ({Phase.ACTIVE: [0, 1], Phase.WAITING: []}, []),
+    "a list that is not looked at": ({}, []),
+    "twice on the list of active ones": ({Phase.ACTIVE: [0, 1, 0]}, ["lists-disjoint"]),
+    "not on the list of active ones": ({Phase.ACTIVE: [0]}, ["lists-disjoint"]),
+    "active, and on the list of waiting ones": ({Phase.ACTIVE: [0, 1], Phase.WAITING: [1]}, ["lists-disjoint"]),
+    "nobody knows it": ({Phase.ACTIVE: [0, 1, 7]}, ["lists-disjoint"]),
+}
+
+
+@pytest.mark.parametrize("case", LISTS)
+def test_the_engines_own_lists_are_those_that_the_changes_led_to(case):
+    lists, claims = LISTS[case]
+    assert found(after(PassEnd(2, {}, 0, 1, 1, lists))) == claims
+
+
+def test_a_stale_list_of_active_requests_is_found_in_its_pass_and_told_by_name():
+    """Request 1 is recompute-paused, and a copy of the list made before the pass is put back."""
+    seen = after(PAUSE_1, GROW_0, PassEnd(2, {0: 1}, 1, 1, lists={Phase.ACTIVE: [0, 1], Phase.WAITING: [1]}))
+    (violation,) = watched(seen).violations
+    assert (violation.pass_number, violation.requests) == (2, (1,))
+    assert (
+        "request 1: on the engine's list of active requests, and recompute-paused with 0 GPU pages" in violation.report
+    )
+
+
+def test_what_an_engine_does_not_tell_is_among_what_is_not_checked():
+    assert watched([], untold={"victim-makes-room": "not told"}).unchecked["victim-makes-room"] == "not told"

@@ -5,7 +5,8 @@ A check yields what it found: the claim's name, the requests and what was seen. 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -145,7 +146,41 @@ def at_the_end(end: PassEnd, table: Table, this_pass: Pass, counts_tokens: bool)
             done = computed.get(request)
             if done is not None and (pages := live[request].gpu_pages) is not None and pages * page_tokens < done:
                 yield Found("scheduled-has-pages", (request,), f"{done} tokens computed, {pages} GPU pages")
+    if end.lists is not None:
+        yield from _on_the_lists(end.lists, table)
     yield from _conservation(end, table)
+
+
+def _on_the_lists(lists: Mapping[Phase, Sequence[RequestId]], table: Table) -> Iterator[Found]:
+    """Everybody is on one list, once, and it is that of the phase the changes led to."""
+    active, waiting = lists.get(Phase.ACTIVE), lists.get(Phase.WAITING)
+    if active is not None:
+        listed = set(active)
+        if len(listed) != len(active):
+            twice = [request for request, times in Counter(active).items() if times > 1]
+            yield Found("lists-disjoint", tuple(twice), "twice on the engine's list of active requests")
+        for request in listed - table.active:
+            yield Found(
+                "lists-disjoint", (request,), f"on the engine's list of active requests, and {_is(table, request)}"
+            )
+        for request in table.active - listed:
+            yield Found("lists-disjoint", (request,), "active, and not on the engine's list of active requests")
+    if waiting is not None:
+        for request, times in Counter(waiting).items():
+            phase = table.phase_of(request)
+            if phase not in (Phase.WAITING, Phase.RECOMPUTE_PAUSED):
+                yield Found(
+                    "lists-disjoint", (request,), f"on the engine's list of waiting requests, and {_is(table, request)}"
+                )
+            elif times > 1:
+                yield Found("lists-disjoint", (request,), "twice on the engine's lists of waiting requests")
+
+
+def _is(table: Table, request: RequestId) -> str:
+    seen = table.live.get(request)
+    if seen is None:
+        return "not live"
+    return seen.phase.label if seen.gpu_pages is None else f"{seen.phase.label} with {seen.gpu_pages} GPU pages"
 
 
 def _stands(table: Table, request: RequestId) -> str:

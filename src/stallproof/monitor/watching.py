@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,7 +67,8 @@ class Monitor:
     pages are looked at every 16th pass, every change always) or full. ``on_violation``: ``raise``, ``log`` or a
     function of the :class:`Violation`. ``unclaimed``: properties the scheduler does not claim. ``remember_passes``: at
     least so many of the last passes are in a report's file. ``dump``: a folder for these files. ``standing``: live
-    requests, if watching begins in the middle. ``recorder``: writes down everything observed.
+    requests, if watching begins in the middle. ``recorder``: writes down everything observed. ``untold``: claims that
+    cannot be checked of this engine, and why, for ``unchecked``.
 
     Raises UsageError for checks, a property or an ``on_violation`` that is not there.
     """
@@ -83,6 +84,7 @@ class Monitor:
         dump: str | Path | None = None,
         standing: Iterable[Standing] = (),
         recorder: Recorder | None = None,
+        untold: Mapping[str, str] | None = None,
     ) -> None:
         self.checks = Checks.named(checks)
         if on_violation not in ("raise", "log") and not callable(on_violation):
@@ -98,7 +100,7 @@ class Monitor:
         self.faults = 0
         self.fault = ""
         self.passes = 0
-        self.unchecked = unchecked(pool, self._unclaimed)
+        self.unchecked = dict(untold or {}) | unchecked(pool, self._unclaimed)
         self._on_violation = on_violation
         self._dump = Path(dump) if dump is not None else None
         self._recorder = recorder
@@ -118,6 +120,15 @@ class Monitor:
     def live(self) -> int:
         """Requests that have arrived and are not gone."""
         return len(self._table.live)
+
+    @property
+    def active(self) -> Set[RequestId]:
+        """Those that are active, as far as observed."""
+        return self._table.active
+
+    def phase_of(self, request: RequestId) -> Phase:
+        """New if it is not live: it has not arrived, or is gone."""
+        return self._table.phase_of(request)
 
     def observe(self, seen: Observation) -> None:
         """Take in what happened. Raises ClaimViolated if told to, and nothing else: own faults are counted."""
