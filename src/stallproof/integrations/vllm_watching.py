@@ -116,6 +116,8 @@ class Watcher:
             why = "blocks of several kinds of layers are counted apart"
         if not why and type(groups[0].kv_cache_spec).__name__ != "FullAttentionSpec":
             why = "its layers give up blocks of a running request"
+        if not why and not self._full:
+            why = "sampled checks do not follow pages: each growth would cost more than all else"
         if getattr(s, "connector", None) is not None:
             why = why or "a KV connector holds blocks of its own"
         self._counts_pages = not why
@@ -175,10 +177,11 @@ class Watcher:
                 if self.monitor.phase_of(name) is Phase.NEW:  # a session's next turn
                     self._note(Event.ARRIVE, request, gpu_pages=None)
                 self._note(Event.ADMIT, request, before=tokens[name])
-        cached = output.scheduled_cached_reqs
-        for name, new in zip(cached.req_ids, cached.new_block_ids, strict=True):
-            if new is not None and name in active and (request := requests.get(name)) is not None:
-                self._note(Event.GROW, request, before=tokens[name])
+        if self._counts_pages:
+            cached = output.scheduled_cached_reqs
+            for name, new in zip(cached.req_ids, cached.new_block_ids, strict=True):
+                if new is not None and name in active and (request := requests.get(name)) is not None:
+                    self._note(Event.GROW, request, before=tokens[name])
         self._unread += bool(tokens)
         end = PassEnd(self._passes, tokens, self._free(), None, self._in_flight(bool(tokens)), self._lists())
         self._deliver(end)
