@@ -34,7 +34,7 @@ check: $(VENV)/pages
 	$(BIN)/stallproof drive --limit $(LIMIT) $(TRACE)
 
 test: $(VENV)/test
-	$(BIN)/ruff check src tests model_checking examples
+	$(BIN)/ruff check src tests model_checking examples integration_runs
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n auto
 	if command -v rumur >/dev/null; then $(MAKE) crosscheck; else echo "rumur is not installed: cross-check skipped"; fi
@@ -65,6 +65,7 @@ tables: $(VENV)/test
 bench: $(VENV)/pages
 	$(BIN)/stallproof bench explorer
 	$(BIN)/stallproof bench pass
+	$(BIN)/stallproof bench monitor
 
 clean:
 	rm -rf $(VENV) .numba_cache build src/*.egg-info

@@ -31,6 +31,22 @@ def test_best_and_worst_lie_on_either_side_of_the_median():
         assert (row.best <= row.worst) == (row.unit == "seconds")
 
 
+def test_the_watched_passes_are_good_ones():
+    """Else the benchmark would measure how violations are told."""
+    computed = {f"r{number}": number % 16 for number in range(48)}
+    for kind in ("full", "sample"):
+        monitor = benchmarks._monitor_of(48, kind)
+        benchmarks._observe(monitor, [benchmarks._steady_pass(computed, number) for number in range(1, 100)])
+        assert (monitor.passes, monitor.faults, monitor.counts) == (99, 0, {})
+
+
+def test_the_benchmark_of_the_monitor_sets_it_beside_a_tracer(monkeypatch):
+    monkeypatch.setattr(benchmarks, "WATCHED_RUNS", 2)
+    rows = benchmarks.watching()
+    assert [row.unit for row in rows] == ["seconds", "seconds", "share", "seconds", "share"] * 2
+    assert all(0 < row.best <= row.median <= row.worst < math.inf for row in rows)
+
+
 def test_the_peer_of_the_explorer_finds_the_same_states():
     model = LifecycleModel(RESIDENT_FIRST, Bounds())
     assert plain_breadth_first(model) == check(threads=1).states
@@ -49,4 +65,4 @@ def test_a_figure_is_shown_with_its_unit(row, words):
 
 
 def test_every_benchmark_of_the_command_line_is_there():
-    assert set(benchmarks.BENCHMARKS) == {"explorer", "pass"}
+    assert set(benchmarks.BENCHMARKS) == {"explorer", "pass", "monitor"}

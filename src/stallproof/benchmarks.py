@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from functools import partial
 from statistics import median
 from time import perf_counter
 from typing import NamedTuple
@@ -15,6 +17,8 @@ from stallproof.explorer import explore
 from stallproof.lifecycle import Phase
 from stallproof.limits import Limits
 from stallproof.model import LifecycleModel
+from stallproof.monitor import Monitor
+from stallproof.observations import PassEnd, Pool, RequestId, Standing
 from stallproof.policies import policy_named
 from stallproof.requests import Column
 from stallproof.scheduling import compute, schedule
@@ -23,10 +27,14 @@ from stallproof.witness import Step, new_step
 
 RUNS = 5
 PASSES = 10
+WATCHED_RUNS = 25
+WATCHED_PASSES = 16
+PAGE_TOKENS = 16
+MANY = 1 << 20
 
 
 class Row(NamedTuple):
-    """One figure: seconds, or a ratio."""
+    """One figure: seconds, a rate, a ratio, or a share (a ratio where less is better)."""
 
     what: str
     unit: str
@@ -43,7 +51,7 @@ class Row(NamedTuple):
 
 
 def _row(what: str, unit: str, values: list[float], note: str = "") -> Row:
-    lower_is_better = unit == "seconds"
+    lower_is_better = unit in ("seconds", "share")
     best, worst = (min(values), max(values)) if lower_is_better else (max(values), min(values))
     return Row(what, unit, median(values), best, worst, note)
 
@@ -141,4 +149,62 @@ def one_pass() -> list[Row]:
     return rows
 
 
-BENCHMARKS: dict[str, Callable[[], list[Row]]] = {"explorer": explorer, "pass": one_pass}
+def watching() -> list[Row]:
+    """The monitor in steady decode: every request is given a token, a page's length apart each needs a new page.
+
+    The peer is what people write first: a sweep over all requests and a line of JSON a pass.
+    """
+    rows = []
+    for live in (128, 1024):
+        monitors = {f"{kind}, {live:,} live": _monitor_of(live, kind) for kind in ("full", "sample")}
+        computed: dict[RequestId, int] = {f"r{number}": number % PAGE_TOKENS for number in range(live)}
+        spent: dict[str, list[float]] = {kind: [] for kind in ("tracer", *monitors)}
+        number = 1
+        for _ in range(WATCHED_RUNS):
+            passes = [_steady_pass(computed, number + k) for k in range(WATCHED_PASSES)]
+            number += WATCHED_PASSES
+            for kind, monitor in monitors.items():
+                spent[kind] += _timed(partial(_observe, monitor, passes), 1)
+            spent["tracer"] += _timed(partial(_trace, computed, passes), 1)
+        tracer = [s / WATCHED_PASSES for s in spent.pop("tracer")]
+        rows.append(_row(f"naive tracer, {live:,} live, a pass", "seconds", tracer, "a sweep and a line of JSON"))
+        for kind, seconds in spent.items():
+            rows.append(_row(f"monitor, {kind}, a pass", "seconds", [s / WATCHED_PASSES for s in seconds]))
+            ratios = [s / WATCHED_PASSES / t for s, t in zip(seconds, tracer, strict=True)]
+            rows.append(_row("  over the naive tracer", "share", ratios))
+    return rows
+
+
+def _monitor_of(live: int, checks: str) -> Monitor:
+    standing = [
+        Standing(f"r{number}", Phase.ACTIVE, 1, 0, PAGE_TOKENS, number % PAGE_TOKENS, 1 << 30) for number in range(live)
+    ]
+    return Monitor(Pool(MANY, 0, PAGE_TOKENS), checks=checks, standing=standing)
+
+
+def _steady_pass(computed: dict[RequestId, int], number: int) -> PassEnd:
+    """One more token each. ``computed``: before the first pass, when everybody has one page."""
+    grown: dict[RequestId, int] = {}
+    pages = 0
+    for name, before in computed.items():
+        held = pages_for(before + number, PAGE_TOKENS)
+        pages += held
+        if held > pages_for(before + number - 1, PAGE_TOKENS):
+            grown[name] = held
+    return PassEnd(number, dict.fromkeys(computed, 1), MANY - pages, 0, grown=grown)
+
+
+def _observe(monitor: Monitor, passes: list[PassEnd]) -> None:
+    for seen in passes:
+        monitor.observe(seen)
+
+
+def _trace(computed: dict[RequestId, int], passes: list[PassEnd]) -> int:
+    written = 0
+    for seen in passes:
+        rows = [(name, before + seen.number, seen.scheduled.get(name, 0)) for name, before in computed.items()]
+        written += len(json.dumps({"pass": seen.number, "requests": rows, "free": seen.free_gpu}))
+    return written
+
+
+BENCHMARKS: dict[str, Callable[[], list[Row]]] = {"explorer": explorer, "pass": one_pass, "monitor": watching}

@@ -49,8 +49,8 @@ def parser() -> argparse.ArgumentParser:
     policies = verbs.add_parser("policies", help="judge every policy at the reference bounds")
     policies.add_argument("--format", choices=("table", "markdown"), default="table")
     _compare(verbs.add_parser("compare", help="two policies side by side", epilog=EXIT_CODES))
-    bench = verbs.add_parser("bench", help="measure the explorer or the pass")
-    bench.add_argument("what", choices=("explorer", "pass"), nargs="?", default="explorer")
+    bench = verbs.add_parser("bench", help="measure the explorer, the pass or the monitor")
+    bench.add_argument("what", choices=("explorer", "pass", "monitor"), nargs="?", default="explorer")
     for verb in (
         verbs.choices[name] for name in ("check", "drive", "explain", "replay", "policies", "compare", "bench")
     ):

@@ -46,7 +46,8 @@ class PassEnd(NamedTuple):
     ``scheduled``: the tokens computed, by request; an entry is the event *schedule*. ``free_gpu``, ``free_host``:
     pages that nobody has. ``in_flight``: results, copies and loads that may yet change something without a pass.
     ``lists``: the engine's own lists now, by the phase of those who belong there (recompute-paused ones wait); a list
-    that was not looked at is missing.
+    that was not looked at is missing. ``grown``: GPU pages held now, by request; an entry is the event *grow*, of an
+    engine that does not tell when in the pass it happened.
     """
 
     number: int
@@ -55,6 +56,7 @@ class PassEnd(NamedTuple):
     free_host: int | None = None
     in_flight: int = 0
     lists: Mapping[Phase, Sequence[RequestId]] | None = None
+    grown: Mapping[RequestId, int] | None = None
 
 
 Observation = Change | PassEnd

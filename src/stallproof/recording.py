@@ -66,6 +66,8 @@ def line_of(number: int, seen: Observation) -> str:
     free = _told([("free_gpu", seen.free_gpu), ("free_host", seen.free_host), ("in_flight", seen.in_flight or None)])
     if seen.lists is not None:
         free["lists"] = {phase.label: list(requests) for phase, requests in seen.lists.items()}
+    if seen.grown is not None:
+        free["grown"] = [[request, pages] for request, pages in seen.grown.items()]
     return json.dumps({"n": number, "pass": seen.number, "scheduled": scheduled} | free)
 
 
@@ -235,12 +237,17 @@ def _observation(line: str) -> tuple[int, Observation]:
             raise ValueError(f"there is no event {says['event']!r}")
         requester = None if says.get("requester") is None else _id(says["requester"])
         return n, Change(EVENTS[says["event"]], _id(says["request"]), requester=requester, **_counts(says))
-    scheduled = {_id(request): _whole(tokens) for request, tokens in says["scheduled"]}
+    scheduled = _by_request(says["scheduled"])
+    grown = _by_request(says["grown"]) if "grown" in says else None
     free = (_count(says, "free_gpu"), _count(says, "free_host"))
     lists = None
     if "lists" in says:
         lists = {PHASES[label]: [_id(request) for request in listed] for label, listed in says["lists"].items()}
-    return n, PassEnd(_whole(says["pass"]), scheduled, *free, _count(says, "in_flight") or 0, lists)
+    return n, PassEnd(_whole(says["pass"]), scheduled, *free, _count(says, "in_flight") or 0, lists, grown)
+
+
+def _by_request(pairs: Any) -> dict[RequestId, int]:
+    return {_id(request): _whole(count) for request, count in pairs}
 
 
 def _id(value: Any) -> RequestId:

@@ -47,6 +47,7 @@ KEPT = {
     "a name used again": after(
         Change(E.FINISH, 0, 0, 0), PassEnd(2, {0: 1}, 2, 1), arrive(0), PassEnd(3, {1: 0}, 2, 1)
     ),
+    "growth is told with the end of the pass": after(Change(E.FINISH, 1, 0, 0), PassEnd(2, {0: 1}, 1, 1, grown={0: 3})),
     "copies in flight fence pages": after(Change(E.CANCEL, 0, 0, 0), PassEnd(2, {1: 0}, 1, 1, in_flight=1)),
 }
 
@@ -56,6 +57,14 @@ BROKEN = {
         after(Change(E.SUSPEND, 1, 2, 0), Change(E.FINISH, 1, 0, 0), PassEnd(2, {0: 0}, 2, 1)),
     ),
     "scheduling goes on for a stranger": ("legal-transition", [Change(E.GROW, 7, 1, 0), PassEnd(1, {7: 1}, 3, 1)]),
+    "growth of one that is paused": (
+        "legal-transition",
+        after(PAUSE_1, PassEnd(2, {0: 0}, 0, 1, grown={1: 2})),
+    ),
+    "growth that takes no page from the free ones": (
+        "page-conservation",
+        after(Change(E.FINISH, 1, 0, 0), PassEnd(2, {0: 1}, 2, 1, grown={0: 3})),
+    ),
     "a page is lost": ("page-conservation", after(Change(E.FINISH, 0, 0, 0), PassEnd(2, {0: 1, 1: 0}, 1, 1))),
     "a page is freed twice": ("page-conservation", after(Change(E.FINISH, 0, 0, 0), PassEnd(2, {0: 1, 1: 0}, 3, 1))),
     "host pages leak": ("page-conservation", after(PassEnd(2, {0: 0, 1: 0}, 0, 0))),

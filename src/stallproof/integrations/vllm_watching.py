@@ -69,6 +69,8 @@ class Watcher:
         self._unread = 0
         self._changes: list[Change] = []
         self._first: Violation | None = None
+        self._moved = True
+        self._looked_at: list[Any] = []
         pool, untold = self._probe()
         self._recorder = _recorder(settings.record, pool)
         self.monitor = Monitor(
@@ -177,14 +179,14 @@ class Watcher:
                 if self.monitor.phase_of(name) is Phase.NEW:  # a session's next turn
                     self._note(Event.ARRIVE, request, gpu_pages=None)
                 self._note(Event.ADMIT, request, before=tokens[name])
+        grown: dict[RequestId, int] | None = None
         if self._counts_pages:
-            cached = output.scheduled_cached_reqs
-            for name, new in zip(cached.req_ids, cached.new_block_ids, strict=True):
-                if new is not None and name in active and (request := requests.get(name)) is not None:
-                    self._note(Event.GROW, request, before=tokens[name])
+            cached, blocks = output.scheduled_cached_reqs, self._blocks
+            grow = zip(cached.req_ids, cached.new_block_ids, strict=True)
+            grown = {name: len(blocks[name]) for name, new in grow if new is not None and name in active} or None
         self._unread += bool(tokens)
-        end = PassEnd(self._passes, tokens, self._free(), None, self._in_flight(bool(tokens)), self._lists())
-        self._deliver(end)
+        in_flight = self._in_flight(bool(tokens))
+        self._deliver(PassEnd(self._passes, tokens, self._free(), None, in_flight, self._lists(), grown))
 
     @_engine_goes_on
     def updated(self, output: Any) -> None:
@@ -243,8 +245,10 @@ class Watcher:
         return self._unread + blocked + late + paused + len(getattr(s, "deferred_frees", ())) + connector
 
     def _lists(self) -> dict[Phase, list[RequestId]] | None:
-        """Its own lists, looked at each pass with full checks, else now and then or if their lengths are wrong."""
-        s, looks = self._scheduler, self._full or self._passes % SAMPLE_EVERY == 0
+        """Its own lists: if their lengths are wrong, now and then, and with full checks whenever something moved."""
+        s, looks = self._scheduler, self._passes % SAMPLE_EVERY == 0
+        if self._full and (self._moved or s.running != self._looked_at):
+            looks, self._moved, self._looked_at = True, False, list(s.running)
         queues = [getattr(s, name) for name in self._waiting_lists]
         waits = sum(len(queue) for queue in queues)
         known = self.monitor.live + sum(_IN_NUMBER.get(change.event, 0) for change in self._changes)
@@ -264,6 +268,7 @@ class Watcher:
     def _deliver(self, end: PassEnd | None = None) -> None:
         """Everything noted, in order; then the first violation of it is raised, if that is asked for."""
         changes, self._changes, self._first = self._changes, [], None
+        self._moved = self._moved or bool(changes)
         for change in changes:
             self.monitor.observe(change)
         if end is not None:

@@ -6,7 +6,7 @@ A check yields what it found: the claim's name, the requests and what was seen. 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -122,7 +122,7 @@ def after_a_change(change: Change, table: Table) -> Iterator[Found]:
         yield Found("phase-residency", (request,), f"{seen.phase.label} with {gpu or 0} GPU and {host or 0} host pages")
     if seen.phase is Phase.ACTIVE and host:
         yield Found("phase-residency", (request,), f"active with {host} pages on the host")
-    computed = table.computed.get(request)
+    computed = table.computed_of(request)
     if computed is None:
         return
     if computed and gpu == 0 and host == 0:
@@ -131,8 +131,14 @@ def after_a_change(change: Change, table: Table) -> Iterator[Found]:
         yield Found("phase-residency", (request,), f"active, {computed} tokens computed, {gpu} GPU pages")
 
 
-def at_the_end(end: PassEnd, table: Table, this_pass: Pass, counts_tokens: bool) -> Iterator[Found]:
-    """The claims about a pass. ``counts_tokens``: the tokens of every pass have been followed."""
+def before_growth(end: PassEnd, table: Table) -> Iterator[Found]:
+    """Only active requests grow."""
+    for request in (end.grown or {}).keys() - table.active:
+        yield Found("legal-transition", (request,), f"'grow' of a request that is {_stands(table, request)}")
+
+
+def at_the_end(end: PassEnd, table: Table, this_pass: Pass, overfull: Iterable[RequestId]) -> Iterator[Found]:
+    """The claims about a pass. ``overfull``: those whose pages hold less than their computed tokens."""
     scheduled = end.scheduled.keys()
     if (wrong := scheduled & this_pass.given_up.keys()) or not scheduled <= table.active:
         for request in wrong:
@@ -140,12 +146,10 @@ def at_the_end(end: PassEnd, table: Table, this_pass: Pass, counts_tokens: bool)
             yield Found("lists-disjoint", (request,), f"scheduled and {list_} in one pass")
         for request in scheduled - table.active - this_pass.finished - wrong:
             yield Found("scheduled-has-pages", (request,), f"scheduled, and {_stands(table, request)}")
-    if counts_tokens and table.pool.page_tokens:
-        live, page_tokens, computed = table.live, table.pool.page_tokens, table.computed
-        for request in scheduled & table.active:
-            done = computed.get(request)
-            if done is not None and (pages := live[request].gpu_pages) is not None and pages * page_tokens < done:
-                yield Found("scheduled-has-pages", (request,), f"{done} tokens computed, {pages} GPU pages")
+    for request in overfull:
+        if request in scheduled:
+            what = f"{table.computed_of(request)} tokens computed, {table.live[request].gpu_pages} GPU pages"
+            yield Found("scheduled-has-pages", (request,), what)
     if end.lists is not None:
         yield from _on_the_lists(end.lists, table)
     yield from _conservation(end, table)
@@ -159,12 +163,12 @@ def _on_the_lists(lists: Mapping[Phase, Sequence[RequestId]], table: Table) -> I
         if len(listed) != len(active):
             twice = [request for request, times in Counter(active).items() if times > 1]
             yield Found("lists-disjoint", tuple(twice), "twice on the engine's list of active requests")
-        for request in listed - table.active:
-            yield Found(
-                "lists-disjoint", (request,), f"on the engine's list of active requests, and {_is(table, request)}"
-            )
-        for request in table.active - listed:
-            yield Found("lists-disjoint", (request,), "active, and not on the engine's list of active requests")
+        if listed != table.active:
+            for request in listed - table.active:
+                what = f"on the engine's list of active requests, and {_is(table, request)}"
+                yield Found("lists-disjoint", (request,), what)
+            for request in table.active - listed:
+                yield Found("lists-disjoint", (request,), "active, and not on the engine's list of active requests")
     if waiting is not None:
         for request, times in Counter(waiting).items():
             phase = table.phase_of(request)

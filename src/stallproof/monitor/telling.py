@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from stallproof.lifecycle import Event
 from stallproof.monitor.table import Table
 from stallproof.observations import Change, Observation, PassEnd, RequestId
 
@@ -41,6 +42,8 @@ def timeline(passes: Iterable[Sequence[Observation]]) -> list[str]:
     for observations in passes:
         changes = [change_in_words(seen) for seen in observations if isinstance(seen, Change)]
         end = observations[-1] if observations and isinstance(observations[-1], PassEnd) else None
+        if end is not None and end.grown:
+            changes += [change_in_words(Change(Event.GROW, request, pages)) for request, pages in end.grown.items()]
         words = [some(changes)] if changes else []
         if end is not None:
             words.append("scheduled " + (some([f"{r} ({n})" for r, n in end.scheduled.items()]) or "nobody"))
@@ -80,6 +83,6 @@ def _lacking(table: Table, request: RequestId) -> str:
     known = table.known_tokens(request, seen)
     if known is None or table.pool.page_tokens is None or seen.gpu_pages is None:
         return ""
-    known += known == table.computed.get(request)  # then the last pass has added one, which is not told yet
+    known += known == table.computed_of(request)  # then the last pass has added one, which is not told yet
     lacking = -(-known // table.pool.page_tokens) - seen.gpu_pages
     return f" for {max(lacking, 1)} GPU pages, its {known} tokens at once"

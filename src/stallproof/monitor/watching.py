@@ -10,7 +10,7 @@ from pathlib import Path
 from stallproof.claims import SAMPLE_EVERY, Checks
 from stallproof.errors import StallproofError, UsageError
 from stallproof.lifecycle import Phase
-from stallproof.monitor.checking import Found, Pass, after_a_change, at_the_end, before_a_change
+from stallproof.monitor.checking import Found, Pass, after_a_change, at_the_end, before_a_change, before_growth
 from stallproof.monitor.sentences import CHECKED, unchecked
 from stallproof.monitor.table import Table
 from stallproof.monitor.telling import named, stall_report, timeline
@@ -109,6 +109,7 @@ class Monitor:
         self._pass = Pass()
         self._number = 0
         self._files = 0
+        self._last = PassEnd(0, {})
         self._signatures: set[tuple[object, ...]] = set()
         self._stalled = False
         # Two blocks of passes: the one before, which began as its table says, and the one that is filling up.
@@ -164,13 +165,18 @@ class Monitor:
         self.passes += 1
         self._number = end.number
         full = self.checks is Checks.FULL
-        if full:
-            self._table.advance(end)
-        else:
-            self._table.computed.clear()  # not followed from pass to pass: only what a change says
         found: list[Found] = []
+        if end.grown:
+            found += before_growth(end, self._table)
+            for request in self._table.live.keys() & end.grown.keys():
+                self._table.grow(request, end.grown[request])
+        overfull: Iterable[RequestId] = ()
+        if full:
+            overfull = self._table.advance(end)
+        else:
+            self._table.forget_computed()  # not followed from pass to pass: only what a change says
         if full or self.passes % SAMPLE_EVERY == 0:
-            found += at_the_end(end, self._table, self._pass, full)
+            found += at_the_end(end, self._table, self._pass, overfull)
         found += self._stall(end)
         self._pass = Pass()
         return found
@@ -185,7 +191,7 @@ class Monitor:
             self._signatures.clear()
             self._stalled = False
         claim = ""
-        if not self._pass.changes:
+        if not self._pass.changes and not end.grown:
             claim = "no-dead-end"
         else:
             signature = self._table.signature()
@@ -203,8 +209,19 @@ class Monitor:
     # -- remembering ---------------------------------------------------------------------------------
 
     def _remember(self, seen: Observation) -> None:
+        if isinstance(seen, PassEnd):
+            if self.checks is Checks.SAMPLE and self._is_eventless(seen):
+                return  # keeping what it scheduled costs more than all else; its tokens are not followed
+            self._in_block += 1
+            last, self._last = self._last, seen
+            if seen.scheduled == last.scheduled and seen.lists == last.lists:  # in steady decode memory holds them once
+                seen = self._last = seen._replace(scheduled=last.scheduled, lists=last.lists)
         self._current[1].append(seen)
-        self._in_block += isinstance(seen, PassEnd)
+
+    def _is_eventless(self, end: PassEnd) -> bool:
+        """It scheduled some and changed nothing, and is none of those looked at."""
+        looked_at = (self.passes + 1) % SAMPLE_EVERY == 0
+        return not (looked_at or self._pass.changes or end.grown) and bool(end.scheduled)
 
     def _turn_over(self) -> None:
         if self._in_block >= self._block or len(self._current[1]) >= MOST_REMEMBERED:
