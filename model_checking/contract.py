@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from stallproof.claims import Claim, Kind
 from stallproof.explorer import SYSTEM_STEP, Successors
-from stallproof.lifecycle import ILLEGAL, NEXT_PHASE, Event, Phase
+from stallproof.lifecycle import Event, Phase
+from stallproof.lookup import ILLEGAL, NEXT_PHASE
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]

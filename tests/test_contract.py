@@ -18,7 +18,8 @@ from model_checking.contract import CLAIMS, SAFETY, Action, Constants, ContractM
 from model_checking.fairness import Facts
 from stallproof.claims import Verdict
 from stallproof.explorer import explore, path_to
-from stallproof.lifecycle import ILLEGAL, TRANSITIONS, Event, Phase
+from stallproof.lifecycle import TRANSITIONS, Event, Phase
+from stallproof.lookup import ILLEGAL
 
 SPEC = ROOT / "spec"
 MODULE = (SPEC / "RequestLifecycle.tla").read_text()

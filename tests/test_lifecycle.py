@@ -7,17 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from stallproof.lifecycle import (
-    GUARDS,
-    ILLEGAL,
-    NEXT_PHASE,
-    TRANSITIONS,
-    Event,
-    IllegalTransition,
-    Phase,
-    ReferenceRequest,
-    next_phase,
-)
+from stallproof.lifecycle import GUARDS, TRANSITIONS, Event, IllegalTransition, Phase, ReferenceRequest
+from stallproof.lookup import ILLEGAL, NEXT_PHASE, next_phase
 
 RULES_MD = {
     "arrive": ("new", "waiting"),

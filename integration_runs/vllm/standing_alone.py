@@ -9,7 +9,7 @@ from typing import Any
 
 MODEL = {
     "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64, "intermediate_size": 128,
-    "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 4, "head_dim": 16, "vocab_size": 128,
+    "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 32, "vocab_size": 128,
     "max_position_embeddings": 4096, "torch_dtype": "float32", "bos_token_id": 1, "eos_token_id": 2,
 }  # fmt: skip
 
@@ -47,7 +47,7 @@ def scheduler_of(cls: type[Any], gpu_pages: int, page_tokens: int = 16, longest:
     config.scheduler_config.async_scheduling = "Async" in cls.__name__
     config.cache_config.num_gpu_blocks, config.cache_config.block_size = gpu_pages + 1, page_tokens
     register_all_kvcache_specs(config)
-    spec = FullAttentionSpec(block_size=page_tokens, num_kv_heads=4, head_size=16, dtype=torch.float32)
+    spec = FullAttentionSpec(block_size=page_tokens, num_kv_heads=2, head_size=32, dtype=torch.float32)
     pools = KVCacheConfig(
         num_blocks=gpu_pages + 1, kv_cache_tensors=[], kv_cache_groups=[KVCacheGroupSpec(["layer"], spec)]
     )

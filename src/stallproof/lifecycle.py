@@ -1,6 +1,6 @@
 """The lifecycle of one request: phases, events, and the transition table.
 
-The table below is the whole lifecycle. The lookup array of the compiled pass, the reference
+The table below is the whole lifecycle. The lookup array of the compiled pass (``lookup``), the reference
 machine and the diagrams are made from it, and nothing else may move a request between phases.
 
 =================  ===============================================================================
@@ -19,11 +19,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-
-from stallproof.compiled import compiled
 from stallproof.errors import StallproofError
 
 
@@ -115,34 +112,6 @@ class IllegalTransition(StallproofError):
         return (
             f"request {self.request} is {self.phase.label}: the lifecycle does not allow the event '{self.event.label}'"
         )
-
-
-ILLEGAL = -1
-"""Entry of :data:`NEXT_PHASE` for an event the table does not allow."""
-
-
-def _lookup_table() -> np.ndarray[Any, np.dtype[np.int64]]:
-    table = np.full((len(Phase), len(Event)), ILLEGAL, np.int64)
-    for row in TRANSITIONS:
-        for source in row.sources:
-            table[source, row.event] = row.target
-    return table
-
-
-NEXT_PHASE = _lookup_table()
-"""int64[phase, event]: the phase reached, or :data:`ILLEGAL`. Guards are the caller's."""
-
-
-@compiled
-def next_phase(request: int, phase: int, event: int) -> int:
-    """The phase that ``event`` leads to from ``phase``.
-
-    Raises IllegalTransition, naming ``request``, if the table has no such row.
-    """
-    reached = NEXT_PHASE[phase, event]
-    if reached == ILLEGAL:
-        raise IllegalTransition(request, phase, event)
-    return reached
 
 
 class ReferenceRequest:

@@ -15,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from stallproof.compiled import compiled_in_place
-from stallproof.lifecycle import Event, next_phase
+from stallproof.lifecycle import Event
+from stallproof.lookup import next_phase
 from stallproof.requests import NOBODY, NOT_SUSPENDED, SUSPENDED, Column, Requests
 
 GPU, HOST = 0, 1

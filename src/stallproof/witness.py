@@ -13,8 +13,8 @@ import numpy as np
 
 from stallproof.candidates import available_without_candidates, is_candidate, pages_gained
 from stallproof.compiled import compiled_in_place, compiled_part
-from stallproof.lifecycle import ILLEGAL, NEXT_PHASE
 from stallproof.limits import Limits, tokens_wanted
+from stallproof.lookup import ILLEGAL, NEXT_PHASE
 from stallproof.plan import Plan, clear, new_plan
 from stallproof.requests import (
     ACTIVE,
