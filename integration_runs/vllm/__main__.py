@@ -13,7 +13,7 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
-from integration_runs.vllm import whole_engine
+from integration_runs.vllm import http_server, whole_engine
 from integration_runs.vllm.standing_alone import request_of, run_pass, scheduler_of, stale
 from stallproof.claims import Checks
 from stallproof.integrations.vllm import watched
@@ -165,7 +165,13 @@ def main() -> int:
     """Run one."""
     logging.basicConfig(format="%(message)s", stream=sys.stdout)
     LOG.setLevel(logging.INFO)
-    shows = {"pressure": show_pressure, "planted": show_planted, "engine": whole_engine.show, "cost": show_cost}
+    shows = {
+        "pressure": show_pressure,
+        "planted": show_planted,
+        "engine": whole_engine.show,
+        "http": http_server.show,
+        "cost": show_cost,
+    }
     wrong = {name: shows[name]() for name in sys.argv[1:] or shows}
     return 1 if any(wrong.values()) else 0
 
