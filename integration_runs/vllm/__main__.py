@@ -13,7 +13,7 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
-from integration_runs.vllm import http_server, whole_engine
+from integration_runs.vllm import http_server, own_tests, whole_engine
 from integration_runs.vllm.standing_alone import request_of, run_pass, scheduler_of, stale
 from stallproof.claims import Checks
 from stallproof.integrations.vllm import watched
@@ -169,7 +169,7 @@ def main() -> int:
         "pressure": show_pressure,
         "planted": show_planted,
         "engine": whole_engine.show,
-        "http": http_server.show,
+        "http": http_server.show, "tests": own_tests.show,
         "cost": show_cost,
     }
     wrong = {name: shows[name]() for name in sys.argv[1:] or shows}
