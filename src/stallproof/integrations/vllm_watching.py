@@ -234,15 +234,16 @@ class Watcher:
         return self._free_blocks() if self._counts_pages else None
 
     def _in_flight(self, scheduled: bool) -> int:
-        """What may yet change something without a pass. Only asked for where nothing was scheduled: it costs."""
-        if scheduled:
-            return 0
+        """What may yet change something without a pass. Where something was scheduled, only what is cheap."""
         s = self._scheduler
+        deferred = len(getattr(s, "deferred_frees", ()))
+        if scheduled:
+            return deferred
         paused = getattr(getattr(s, "_pause_state", None), "name", "UNPAUSED") != "UNPAUSED"
         blocked = sum(r.status.name.startswith("WAITING_FOR") for r in s.requests.values())
         late = sum(r.status.name.startswith("FINISHED") for r in s.requests.values())
         connector = getattr(s, "connector", None) is not None
-        return self._unread + blocked + late + paused + len(getattr(s, "deferred_frees", ())) + connector
+        return self._unread + blocked + late + paused + deferred + connector
 
     def _lists(self) -> dict[Phase, list[RequestId]] | None:
         """Its own lists: if their lengths are wrong, now and then, and with full checks whenever something moved."""
