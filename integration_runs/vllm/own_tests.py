@@ -29,7 +29,7 @@ FILES = (
 
 def show() -> int:
     """The outcome of every test, twice."""
-    sources = Path(os.environ.get("VLLM_TESTS", ""))
+    sources = Path(os.environ.get("VLLM_TESTS", "")).resolve()
     files = [f"tests/v1/core/{name}" for name in FILES if (sources / "tests/v1/core" / name).exists()]
     if not files:
         print("vLLM's own tests: VLLM_TESTS names no folder with the folder tests of a source distribution; not run")
