@@ -1,6 +1,6 @@
 # make setup   the environment alone          make check   explore both policies, then drive the page manager
 # make test    lint, types, tests             make bench   the benchmarks
-# make vllm    vLLM under the watcher, in its own environment
+# make fuzz    a million random steps        make vllm    vLLM under the watcher, in its own environment
 # TORCH=torch==X.Y.Z chooses the torch that is installed; TRACE=FILE drives a real trace instead of a generated one.
 
 PYTHON ?= python3
@@ -13,7 +13,7 @@ VLLM := .venv-vllm
 OLDER_VLLM := 0.24.0 0.28.0
 export NUMBA_CACHE_DIR ?= $(CURDIR)/.numba_cache
 
-.PHONY: setup check test crosscheck verify mutants spec bench tables vllm clean
+.PHONY: setup check test crosscheck verify mutants spec bench tables fuzz vllm clean
 
 setup: $(VENV)/pages
 
@@ -88,6 +88,10 @@ $(VLLM)/ready: pyproject.toml
 	$(VLLM)/bin/unearth --no-binary --link-only --download $(VLLM) vllm==0.32.0
 	tar -xzf $(VLLM)/vllm-0.32.0.tar.gz -C $(VLLM)/sdist --strip-components=1 --wildcards '*/tests'
 	touch $@
+
+# The fuzz of our own pass and page manager together: a million steps, about half an hour.
+fuzz: $(VENV)/test
+	FUZZ_STEPS=1000000 $(BIN)/python -m pytest -q -p no:cacheprovider tests/stateful
 
 clean:
 	rm -rf $(VLLM) $(VENV) .numba_cache build src/*.egg-info

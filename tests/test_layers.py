@@ -18,10 +18,10 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("lookup", "requests", "tiers", "limits", "observations"),
     ("plan", "candidates", "room", "policies", "recording"),
     ("scheduling", "witness", "predicates", "occurrences", "properties", "monitor"),
-    ("explorer", "pages", "outcomes", "observing", "packing", "plain_states"),
+    ("explorer", "pages", "outcomes", "observing", "sweeping", "packing", "plain_states"),
     ("model", "asking_again", "engine", "checking", "traces", "following", "worst_cases", "certifier", "recounting"),
     ("workloads", "driving", "comparing", "replaying", "integrations"),
-    ("report", "benchmarks", "commands", "cli"),
+    ("report", "benchmarks", "commands", "testing", "cli"),
 )
 """A name is a module of ``stallproof`` or a package in it, which is one thing here."""
 
@@ -59,6 +59,7 @@ WITHIN_A_LAYER = {
     ("comparing", "driving"),
     ("comparing", "workloads"),
     ("commands", "report"),
+    ("testing", "report"),
     ("commands", "benchmarks"),
     ("cli", "commands"),
 }

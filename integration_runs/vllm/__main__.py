@@ -169,7 +169,8 @@ def main() -> int:
         "pressure": show_pressure,
         "planted": show_planted,
         "engine": whole_engine.show,
-        "http": http_server.show, "tests": own_tests.show,
+        "http": http_server.show,
+        "tests": own_tests.show,
         "cost": show_cost,
     }
     wrong = {name: shows[name]() for name in sys.argv[1:] or shows}

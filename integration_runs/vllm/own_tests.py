@@ -44,7 +44,9 @@ def show() -> int:
     for name in differ:
         print(f"  {name}: {alone.get(name)} without the watcher, {watched.get(name)} with it")
     print(f"without: {_counted(alone)}\nwith:    {_counted(watched)}; {len(differ)} differ")
-    print(f"{says['schedulers']} schedulers and {says['passes']} passes watched, {says['faults']} faults of the watcher")
+    print(
+        f"{says['schedulers']} schedulers and {says['passes']} passes watched, {says['faults']} faults of the watcher"
+    )
     for claim, tests in says["violations"].items():
         print(f"  {claim} found violated in {len(tests)} tests: {', '.join(tests)}")
     return bool(differ) or bool(says["faults"]) or not says["passes"]
@@ -59,7 +61,9 @@ def outcomes(sources: Path, files: list[str], report: Path, *options: str, **env
     environment |= {"PYTHONPATH": path, "VLLM_MODEL_REDIRECT_PATH": str(redirects), "HF_HUB_OFFLINE": "1"}
     command = [sys.executable, "-m", "pytest", "-q", "--noconftest", "-p", "no:cacheprovider", *options]
     command += ["-c", os.devnull, "--rootdir", str(sources), f"--junitxml={report}", *files]
-    ended = subprocess.run(command, cwd=sources, env=os.environ | environment, capture_output=True, text=True, check=False)
+    ended = subprocess.run(
+        command, cwd=sources, env=os.environ | environment, capture_output=True, text=True, check=False
+    )
     if not report.exists():
         raise RuntimeError(f"vLLM's tests did not run:\n{ended.stdout[-3000:]}{ended.stderr[-3000:]}")
     found = {}

@@ -23,8 +23,8 @@ from stallproof.claims import SAMPLE_EVERY, Checks, Kind
 from stallproof.errors import RuleRaised, StallproofError, UsageError
 from stallproof.lifecycle import Event, Phase
 from stallproof.limits import Limits
-from stallproof.observations import Change, Observation
-from stallproof.observing import arrival, observations_of
+from stallproof.observations import Change, Observation, Standing
+from stallproof.observing import arrival, observations_of, standing_of
 from stallproof.outcomes import (
     AllocationFailure,
     Counts,
@@ -134,6 +134,10 @@ class Engine:
     def gpu_pages_used(self) -> int:
         """GPU pages that requests have now."""
         return self.gpu_pages - int(self._step.tiers.free[GPU])
+
+    def standing(self) -> list[Standing]:
+        """Where every live request stands, in order of arrival."""
+        return standing_of(self._step.after, self._ids[: self._n].tolist())
 
     def submit(self, prompt_tokens: int, output_tokens: int) -> int | Refusal:
         """A request arrives behind all others. Returns its id, or why it is refused. Lengths are at least 1."""

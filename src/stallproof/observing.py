@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from stallproof.lifecycle import Event
-from stallproof.observations import Change, Observation, PassEnd, RequestId
+from stallproof.lifecycle import Event, Phase
+from stallproof.observations import Change, Observation, PassEnd, RequestId, Standing
 from stallproof.plan import SELF
+from stallproof.requests import Requests
 from stallproof.tiers import GPU, HOST
 from stallproof.witness import Step
 
@@ -16,6 +17,16 @@ from stallproof.witness import Step
 def arrival(request: int, prompt_tokens: int, output_tokens: int) -> Change:
     """A request has arrived."""
     return Change(Event.ARRIVE, request, 0, 0, prompt_tokens, 0, prompt_tokens + output_tokens)
+
+
+def standing_of(requests: Requests, ids: Sequence[int]) -> list[Standing]:
+    """Where the live requests stand, in order of arrival. ``ids``: the request of each row."""
+    counts = ("phase", "gpu_pages", "host_pages", "tokens", "computed", "output_left", "suspension")
+    rows = zip(ids, *(getattr(requests, name).tolist() for name in counts), strict=True)
+    return [
+        Standing(request, Phase(phase), gpu, host, tokens, computed, tokens + left, suspension or None)
+        for request, phase, gpu, host, tokens, computed, left, suspension in rows
+    ]
 
 
 def observations_of(step: Step, number: int, ids: Sequence[int]) -> Iterator[Observation]:

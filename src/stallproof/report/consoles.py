@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,13 @@ def console_for(json_target: str | None) -> Console:
     stream = sys.stderr if json_target == "-" else sys.stdout
     width = None if stream.isatty() else max(PIPED_WIDTH, shutil.get_terminal_size((PIPED_WIDTH, 25)).columns)
     return _Console(file=stream, highlight=False, width=width, soft_wrap=False)
+
+
+def printed(show: Callable[[Console], None]) -> str:
+    """What ``show`` prints, as plain text of fixed width."""
+    text = StringIO()
+    show(Console(file=text, highlight=False, width=PIPED_WIDTH, color_system=None))
+    return text.getvalue().rstrip()
 
 
 def progress_console() -> Console:
