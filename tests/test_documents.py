@@ -8,7 +8,7 @@ import pytest
 from conftest import ROOT
 from documents import blocks_of, commands_of, difference, run_guide
 
-GUIDES = ("write-a-policy", "review-a-policy-change")
+GUIDES = ("write-a-policy", "review-a-policy-change", "fuzz-your-scheduler")
 
 
 @pytest.mark.parametrize("name", GUIDES)

@@ -12,9 +12,9 @@ import os
 import subprocess
 import sys
 import tempfile
-import xml.etree.ElementTree as xml
 from collections import Counter
 from pathlib import Path
+from xml.etree import ElementTree
 
 from integration_runs.vllm.standing_alone import model_folder
 
@@ -67,7 +67,7 @@ def outcomes(sources: Path, files: list[str], report: Path, *options: str, **env
     if not report.exists():
         raise RuntimeError(f"vLLM's tests did not run:\n{ended.stdout[-3000:]}{ended.stderr[-3000:]}")
     found = {}
-    for case in xml.parse(report).iter("testcase"):
+    for case in ElementTree.parse(report).iter("testcase"):
         kinds = {child.tag for child in case}
         outcome = next((kind for kind in ("error", "failure", "skipped") if kind in kinds), "passed")
         found[f"{case.get('classname')}::{case.get('name')}"] = outcome

@@ -1,4 +1,4 @@
-"""What happened between two looks at a scheduler, where it tells no events: the shortest way that the lifecycle allows."""
+"""What happened between two looks at a scheduler that tells no events: the shortest way that the lifecycle allows."""
 
 from __future__ import annotations
 
@@ -69,7 +69,9 @@ def _within(was: Standing, now: Standing, computed: int | None) -> list[Event]:
     if was.phase is Phase.ACTIVE:
         if None not in (was.computed, computed) and computed < was.computed:  # type: ignore[operator]
             return [Event.RECOMPUTE_PAUSE, Event.ADMIT]
-        return [Event.GROW] if was.gpu_pages != now.gpu_pages or was.host_pages != now.host_pages else []
+        fewer = None not in (was.tokens, now.tokens) and now.tokens < was.tokens  # type: ignore[operator]
+        moved = was.gpu_pages != now.gpu_pages or was.host_pages != now.host_pages
+        return [Event.GROW] if moved or fewer else []  # fewer tokens: told, so that somebody finds it
     moved = (was.gpu_pages, was.host_pages) != (now.gpu_pages, now.host_pages)
     return [Event.MIGRATE] if moved and was.phase is Phase.SUSPENDED else []
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from stallproof.engine import Engine
 from stallproof.observations import PassEnd, Pool
 from stallproof.outcomes import Refusal, Stall
@@ -38,10 +40,8 @@ class OwnPass(LifecycleMachine):
 
     def run_pass(self):
         self.last = None
-        try:
+        with suppress(Stall):  # the monitor finds it too, and tells more
             self.engine.run_pass()
-        except Stall:
-            pass  # the monitor finds it too, and tells more
         assert self.engine.content_errors == []
         scheduled = {} if self.last is None else self.last.scheduled
         return {self.numbers[request]: tokens for request, tokens in scheduled.items()}

@@ -25,7 +25,8 @@ def tests_say(tmp_path):
 def test_a_marked_test_runs_if_the_policy_keeps_what_it_claims(tests_say):
     """One live request with one page: the states can be counted by hand, and no claim is broken."""
     said = tests_say(
-        "@pytest.mark.stallproof(policy='resident-first', live=1, gpu_pages=1, host_pages=0, max_prompt=1, max_output=1)\n"
+        "ONE = dict(live=1, gpu_pages=1, host_pages=0, max_prompt=1, max_output=1)\n"
+        "@pytest.mark.stallproof(policy='resident-first', **ONE)\n"
         "def test_one(stallproof):\n"
         "    assert (stallproof.verdict.value, stallproof.states) == ('holds', 2)\n"  # nobody, or one that waits
     )

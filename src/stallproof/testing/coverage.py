@@ -9,6 +9,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order
 
 from stallproof.bounds import Bounds
+from stallproof.claims import Verdict
 from stallproof.explorer import explore
 from stallproof.lifecycle import Phase
 from stallproof.model import Kind, LifecycleModel, Move
@@ -138,7 +139,7 @@ class GraphCoverage:
     def shortest(self, claim: str) -> Trace | None:
         """The shortest run of the policy that makes ``claim`` false, if it has one."""
         finding = self._graph.findings.get(claim)
-        if finding is None or finding.trace is None or not finding.verdict.value == "violated":
+        if finding is None or finding.trace is None or finding.verdict is not Verdict.VIOLATED:
             return None
         moves = [Move.of_label(step.label) for step in finding.trace.steps[1:]]
         return trace_of(self.model, finding.claim, moves, finding.trace.loop_start)

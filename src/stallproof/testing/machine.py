@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from stallproof.bounds import Bounds
-from stallproof.lifecycle import Event, Phase
+from stallproof.lifecycle import Event
 from stallproof.model import Kind, Move
 from stallproof.monitor import ClaimViolated, Monitor, Violation
 from stallproof.observations import Change, PassEnd, Pool, RequestId, Standing
@@ -40,13 +40,13 @@ class Look(NamedTuple):
 class LifecycleMachine(RuleBasedStateMachine):
     """Subclass it, fill in five methods, and take ``MyMachine.TestCase`` as a test.
 
-    Hypothesis lets requests arrive, cancels them and runs passes, in any order; after every pass the claims are checked,
-    and at the end everybody must finish. A failure is the program that leads to it, and the last passes.
+    Hypothesis lets requests arrive, cancels them and runs passes, in any order; after every pass the claims are
+    checked, and at the end everybody must finish. A failure is the program that leads to it, and the last passes.
 
     ``pool``: the memory, in pages. ``live``: requests at once. ``max_prompt``, ``max_output``: lengths in tokens.
     ``unclaimed``: properties that the scheduler does not claim. ``policy``: a policy that it claims to be, by name
-    (``resident-first``); then ``chunk_tokens`` is that of its prefills, the run is measured against the exhaustive graph
-    of the policy, steered to what it has not seen, and a failure comes with the shortest one.
+    (``resident-first``); then ``chunk_tokens`` is that of its prefills, the run is measured against the exhaustive
+    graph of the policy, steered to what it has not seen, and a failure comes with the shortest one.
     """
 
     pool: ClassVar[Pool] = Pool(gpu_pages=4, host_pages=1, page_tokens=1)

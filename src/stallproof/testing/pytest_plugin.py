@@ -76,7 +76,7 @@ def _explored(item: pytest.Item) -> CheckResult | None:
         from stallproof.checking import check
         from stallproof.errors import StallproofError
 
-        options = dict(zip(("policy",), marker.args, strict=False)) | marker.kwargs
+        options: dict[str, Any] = dict(zip(("policy",), marker.args, strict=False)) | dict(marker.kwargs)
         policy, max_states = options.pop("policy", "resident-first"), options.pop("max_states", None)
         if len(marker.args) > 1 or (unknown := options.keys() - set(Bounds._fields)):
             wrong = f"there is no '{min(unknown)}'" if len(marker.args) < 2 else "only the policy has no name"
