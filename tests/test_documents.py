@@ -8,7 +8,7 @@ import pytest
 from conftest import ROOT
 from documents import blocks_of, commands_of, difference, run_guide
 
-GUIDES = ("write-a-policy", "review-a-policy-change", "fuzz-your-scheduler")
+GUIDES = ("write-a-policy", "review-a-policy-change", "fuzz-your-scheduler", "watch-production")
 
 
 @pytest.mark.parametrize("name", GUIDES)

@@ -62,7 +62,7 @@ def test_a_stall_is_told_in_the_pass_in_which_the_engine_stalls():
         run_to_the_end(engine)
     (stall,) = monitor.violations
     assert (stall.property, stall.pass_number) == ("no-dead-end", engine.counts.passes)
-    assert "request 1 (active) waits for 1 GPU pages, its 3 tokens at once" in stall.report
+    assert "request 1 (active) waits for 1 GPU page, its 3 tokens at once" in stall.report
     assert "request 2 (active) has 2 GPU and 0 host pages" in stall.report
     assert "remedy: more GPU pages (now 4)" in stall.report
 

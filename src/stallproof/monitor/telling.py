@@ -85,4 +85,5 @@ def _lacking(table: Table, request: RequestId) -> str:
         return ""
     known += known == table.computed_of(request)  # then the last pass has added one, which is not told yet
     lacking = -(-known // table.pool.page_tokens) - seen.gpu_pages
-    return f" for {max(lacking, 1)} GPU pages, its {known} tokens at once"
+    pages = "page" if lacking <= 1 else "pages"
+    return f" for {max(lacking, 1)} GPU {pages}, its {known} tokens at once"
